@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     life = Lifecycle(program, instance)
     application.file_asked.connect(life.on_asked)
     application.quit_asked.connect(program.quit)  # the window in front last, which Qt does not know of
+    program.held.connect(application.hold)
     begin_life(life, program, report, options.recording)
     if not (options.no_tour or options.recording):
         window.deferred.do(window.offer_tour)
@@ -91,7 +92,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _leave(program: "Program", crashes: CrashWatch, instance: Instance) -> int:
     """Close windows that are still open, write everything down, end what goes on beside them; returns 1."""
-    program.quit()
+    program.close_all()
     program.link.close()
     program.models.close()
     program.link.wait_closed()
@@ -142,7 +143,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _keep_log(folders: Folders) -> None:
-    """What goes wrong in the window goes to a file; a person at a terminal sees it too."""
+    """What goes wrong in the window goes to a file; a person at a terminal sees it too.
+
+    That the file cannot be written, as on a full disk, is no reason to fill the terminal.
+    """
+    logging.raiseExceptions = False
     file = RotatingFileHandler(
         folders.application_log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8", errors="backslashreplace"
     )

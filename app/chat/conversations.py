@@ -1,6 +1,7 @@
 """Connects the list of conversations, their database, export and import, and the notices about them."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +12,23 @@ from PySide6.QtWidgets import QWidget
 from app.chat.archive.autosave import Autosave
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.round_autosave import RoundAutosave
+from app.chat.archive.unsent_texts import UnsentAutosave
+from app.chat.composer.composer import Composer
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Removal
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
+from app.system.paths import is_folder
 from app.ui.actions import Actions
-from app.ui.file_dialogs import ask_for_files, ask_where
+from app.ui.file_dialogs import ask_for_files, ask_for_folder, ask_where
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 
 if TYPE_CHECKING:
     from app.chat.archive.importing import Imported
+    from app.chat.sidebar.deleted_dialog import DeletedDialog
 
 DELETED_NOTICE = "conversation-deleted"
 REMOVED_NOTICE = "message-deleted"
@@ -59,12 +64,17 @@ class Conversations(QObject):
         self.chats, self.archive = chats, chats.archive
         self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
+        self.unsent: UnsentAutosave | None = None
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
 
     def _connect(self) -> None:
         autosave, archive, panel = self.autosave, self.archive, self.panel
         autosave.conversations_changed.connect(panel.show_conversations)
+        autosave.conversations_changed.connect(self._on_conversations_changed)
+        archive.deleted_listed.connect(panel.offer_deleted)
+        archive.list_deleted()
+        panel.deleted_wanted.connect(self.show_deleted)
         autosave.current_changed.connect(panel.show_current)
         panel.show_conversations(self.chats.records)
         panel.show_current(autosave.current)
@@ -94,6 +104,8 @@ class Conversations(QObject):
         """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
         autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
+        actions.import_folder.triggered.connect(self.import_folder)
+        actions.deleted_chats.triggered.connect(self.show_deleted)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
             actions.duplicate_chat: autosave.duplicate,
@@ -121,16 +133,28 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
+    def keep_unsent(self, composer: Composer) -> None:
+        """Have what is written there and not sent belong to its conversation."""
+        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, self)
+
+    def save(self) -> None:
+        """Write what is new, now."""
+        self.autosave.save()
+        if self.unsent is not None:
+            self.unsent.save()
+
     def leave(self) -> None:
         """The window goes: write what is new."""
+        if self.unsent is not None:
+            self.unsent.leave()
         self.autosave.leave()
 
     def delete(self, conversation: int) -> None:
         """Take a conversation out of the list, with a way back."""
         record = self.autosave.record(conversation)
         if record is not None:
-            self._deleted.append(record)
             self.autosave.delete(conversation)
+            self._deleted.append(record)
             self.deleted.emit(conversation)
             self._offer_undo()
 
@@ -143,6 +167,27 @@ class Conversations(QObject):
         if self._deleted:
             self.autosave.restore(self._deleted.pop())
             self._offer_undo()
+
+    def show_deleted(self) -> None:
+        """Show what was deleted in the last days, to bring it back."""
+        self.deleted_dialog.open()
+        self.archive.list_deleted()
+
+    @cached_property
+    def deleted_dialog(self) -> "DeletedDialog":
+        """Made when it is first asked for."""
+        from app.chat.sidebar.deleted_dialog import DeletedDialog  # noqa: PLC0415
+
+        made = DeletedDialog(self._window)
+        self.archive.deleted_listed.connect(made.show_deleted)
+        made.restored.connect(lambda records: self.autosave.restore(*records))
+        return made
+
+    def _on_conversations_changed(self, *_: object) -> None:
+        """What was brought back in another way needs no offer any more."""
+        if any(self.autosave.record(each.id) for each in self._deleted):
+            self._deleted = [each for each in self._deleted if self.autosave.record(each.id) is None]
+            self.notice_withdrawn.emit(DELETED_NOTICE)
 
     def _offer_undo(self) -> None:
         if self._deleted:
@@ -174,13 +219,13 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
-        from app.chat.archive.formats import FORMATS, export_filters  # noqa: PLC0415
+        from app.chat.archive.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
 
         record = self.autosave.record(conversation)
         if record is None:
             return
-        start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
-        path = ask_where(self._window, tr("Export conversation"), f"{start}{FORMATS[0].suffixes[0]}", export_filters())
+        start = f"{file_name(record.shown_title)}{FORMATS[0].suffixes[0]}"
+        path = ask_where(self._window, tr("Export conversation"), start, export_filters())
         if path:
             self.chats.flush_wanted.emit(conversation)
             self._exports.append(path)
@@ -193,6 +238,14 @@ class Conversations(QObject):
         kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
         if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
             self._imports.append(self.archive.import_files(paths, self._chat.beginning))
+
+    def import_folder(self) -> None:
+        """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
+        from app.chat.archive.lm_studio import place  # noqa: PLC0415
+
+        start = str(place()) if is_folder(place()) else ""
+        if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):
+            self._imports.append(self.archive.import_files([Path(folder)], self._chat.beginning))
 
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
@@ -241,7 +294,7 @@ class Conversations(QObject):
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
         self.autosave.show_last(records)
-        if result.is_stopped or result.problems or len(records) > 1:
+        if result.is_stopped or result.problems or result.empty or len(records) != 1:
             self.notice_raised.emit(_import_notice(result))
 
     def _on_found(self, number: int, hits: list[SearchHit]) -> None:
@@ -281,9 +334,11 @@ def _import_notice(result: "Imported") -> Notice:
         return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
     words = tr("The import was stopped.") + " " if result.is_stopped else ""
     words += tr("Conversations imported: {count}.").format(count=count)
+    left_out = tr("%n empty chats were left out.", n=result.empty) if result.empty else ""
     if not result.problems:
-        return Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT)
-    hints = [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
+        return Notice(EXCHANGE_NOTICE, words, left_out, tone=Tone.HINT)
+    hints = [left_out] if left_out else []
+    hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))
     return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.chat.finding.bar import FindBar
 
 ATTACHMENT_NOTICE = "not-attached"
+_MOST_REFUSALS = 5  # that are told one by one
 
 
 class ChatPanel(QWidget):
@@ -57,7 +58,9 @@ class ChatPanel(QWidget):
         column.addLayout(self._foot(notices))
         self.composer.sent.connect(self.question_asked)
         self.composer.stop_requested.connect(self.stop_requested)
-        self.composer.tray.refused.connect(lambda words: notices.add(Notice(ATTACHMENT_NOTICE, words)))
+        self._notices = notices
+        self._refusals: list[str] = []  # of files, as the notice tells them
+        self.composer.tray.refused.connect(self._tell_of_refusal)
         self.welcome.example_chosen.connect(self._on_example_chosen)
         self.view.regenerate_requested.connect(self.regenerate_requested)
 
@@ -157,6 +160,15 @@ class ChatPanel(QWidget):
         self.composer.attach(files_of(event.mimeData()))
         event.acceptProposedAction()
         self.composer.setFocus()
+
+    def _tell_of_refusal(self, words: str) -> None:
+        """With those that are told already: the notice of one must not hide that of another."""
+        is_told = any(each.key == ATTACHMENT_NOTICE for each in self._notices.notices)
+        self._refusals = [*self._refusals, words] if is_told else [words]
+        lines, more = self._refusals[:_MOST_REFUSALS], len(self._refusals) - _MOST_REFUSALS
+        if more > 0:
+            lines = [*lines, tr("%n more files were not attached.", n=more)]
+        self._notices.add(Notice(ATTACHMENT_NOTICE, "\n".join(lines)))
 
     def _show_generation_state(self, controller: ChatController) -> None:
         answer = controller.conversation.last_answer

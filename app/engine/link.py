@@ -1,6 +1,7 @@
 """The thread that starts the engine process, carries commands down to it and events up from it."""
 
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -41,6 +42,8 @@ from engine.protocol.messages import (
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
+
+_log = logging.getLogger("coppice.engine")
 
 _UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
 _SECONDS_TO_PART = 1.0
@@ -222,9 +225,10 @@ class EngineLink(QThread):
                 child.kill()
             code = child.end()
             self._child = None
-        return Failed(
-            0, reason or describe_exit(code), tr("What it printed last is in {file}.").format(file=self._program.log)
-        )
+        is_wanted = self._closing.is_set() or self._restarting.is_set()
+        _log.log(logging.INFO if is_wanted else logging.WARNING, "The engine has ended: exit code %d. %s", code, reason)
+        hint = tr("What it printed last is in {file}.").format(file=self._program.log) if child.has_printed else ""
+        return Failed(0, reason or describe_exit(code), hint)
 
     def _greet(self, connection: "Connection[Any, Any]") -> str:
         """Read the first message; returns what is wrong with it, or nothing."""

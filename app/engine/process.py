@@ -59,6 +59,11 @@ class EngineChild:
         """The process id of the engine."""
         return self._process.pid
 
+    @property
+    def has_printed(self) -> bool:
+        """Whether it has printed anything."""
+        return self._log.was_written
+
     def connect(self) -> "Connection[Any, Any]":
         """Wait for the engine to call; raises one of `BROKEN` when it ends before it does."""
         connection = self._listener.accept()
@@ -116,6 +121,7 @@ class EngineLog:
         self._path = path
         self._file: IO[bytes] | None = None
         self._has_failed = False
+        self.was_written = False
         self.write(b"")
 
     def write(self, data: bytes) -> None:
@@ -125,6 +131,7 @@ class EngineLog:
             if file.tell() + len(data) > _LOG_BYTES:
                 file = self._rotate()
             file.write(data)
+            self.was_written = self.was_written or bool(data)
         except OSError as error:
             self.close()
             if not self._has_failed:

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -93,13 +94,18 @@ def options() -> dict[str, Option]:
 class SettingsFile:
     """The settings and the file they live in; every change is written at once.
 
-    Passwords in addresses are taken out of whatever comes in, and wait in `take_passwords`.
+    Passwords in addresses are taken out of whatever comes in, and wait in `take_passwords`. `set_aside`: where a file
+    lies that could not be read at the start, and `reason` why.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._passwords: dict[str, str] = {}
-        stored = _read(path)
+        self._tell: Callable[[str], object] = lambda _: None
+        self._failure = ""
+        self.set_aside: Path | None = None
+        self.reason = ""
+        stored = self._read()
         taken = _without_passwords(stored)
         self._passwords |= taken
         stored = _renamed(stored)
@@ -117,13 +123,22 @@ class SettingsFile:
         self.change(loads=_newest(self.current.loads, target, options))
 
     def change(self, **changes: Any) -> None:
-        """Replace the named fields of `Settings` and write the file; a full disk is logged, not raised."""
+        """Replace the named fields of `Settings` and write the file; a full disk is told, not raised."""
         self._passwords |= _without_passwords(changes)
         changed = replace(self.current, **changes)
         if changed == self.current:
             return
         self.current = changed
         self._write()
+
+    def follow_writing(self, tell: Callable[[str], object]) -> None:
+        """Have `tell` called with the reason when the file could not be written, and with none when it could again."""
+        self._tell = tell
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     def take_passwords(self) -> dict[str, str]:
         """The passwords that addresses came with since the last time, by the addresses without them."""
@@ -132,10 +147,23 @@ class SettingsFile:
 
     def _write(self) -> None:
         document = {**self._foreign, "version": VERSION, **asdict(self.current)}
+        former, self._failure = self._failure, ""
         try:
             write_private(self._path, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self._path, error)
+            self._failure = error.strerror or str(error)
+        if self._failure != former:
+            self._tell(self._failure)
+
+    def _read(self) -> dict[str, Any]:
+        """What the file holds; one that we cannot read is kept for its owner, never overwritten."""
+        try:
+            return _read(self._path)
+        except (OSError, ValueError, RecursionError) as error:
+            self.reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+            self.set_aside = _set_aside(self._path, error)
+            return {}
 
 
 def _newest(kept: dict[str, _Kept], target: str, value: _Kept) -> dict[str, _Kept]:
@@ -152,9 +180,6 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        _set_aside(path, error)
         return {}
     if not isinstance(stored, dict):
         return {}
@@ -178,14 +203,16 @@ def _renamed(stored: dict[str, Any]) -> dict[str, Any]:
     return today
 
 
-def _set_aside(path: Path, error: Exception) -> None:
-    """A file we cannot read is kept for its owner, never overwritten."""
+def _set_aside(path: Path, error: Exception) -> Path:
+    """Move a file away; returns where it lies now."""
     aside = path.with_suffix(".damaged.json")
     _log.warning("The settings in %s cannot be read (%s); they were moved to %s", path, error, aside)
     try:
         path.replace(aside)
     except OSError as failure:
         _log.warning("They could not be moved: %s", failure)
+        return path
+    return aside
 
 
 def _fill(defaults: _Record, stored: object) -> _Record:

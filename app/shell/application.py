@@ -27,7 +27,8 @@ from PySide6.QtWidgets import QApplication
 class Application(QApplication):
     """`file_asked` comes for every such file: macOS sends an event where other systems start the program once more.
 
-    `quit_asked` comes before windows are closed because the system or a signal wants the program to end.
+    `quit_asked` comes before windows are closed because the system or a signal wants the program to end; who hears it
+    can `hold` the end.
     """
 
     file_asked = Signal(str)
@@ -35,6 +36,11 @@ class Application(QApplication):
 
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(list(arguments))
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Go on after all: a person is asked something first."""
+        self._is_held = True
 
     def event(self, event: QEvent) -> bool:
         """An event of the application itself; those of its widgets do not come by here."""
@@ -42,7 +48,11 @@ class Application(QApplication):
             self.file_asked.emit(event.file())
             return True
         if event.type() == QEvent.Type.Quit:
+            self._is_held = False
             self.quit_asked.emit()
+            if self._is_held:
+                event.ignore()
+                return True
         return super().event(event)
 
 

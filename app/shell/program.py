@@ -20,6 +20,7 @@ from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.preferences import PreferencesFeature
+from app.shell.unsaved import UnsavedChats
 from app.shell.window import MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
@@ -30,6 +31,7 @@ from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
 LOAD_NOTICE, UNLOADED_NOTICE = "load-failed", "unloaded"
+SETTINGS_NOTICE, SETTINGS_RESET_NOTICE = "settings-not-saved", "settings-reset"
 
 _PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
 
@@ -38,11 +40,12 @@ class Program(QObject):
     """One engine, one link, one archive, one settings file; and windows, each with a conversation.
 
     `front` is the window that was last worked in: what concerns the program is said there, and its dialogs are opened
-    over it. `closing` comes as the last window closes.
+    over it. `closing` comes as the last window closes, `held` where that waits for a person's answer.
     """
 
     closing = Signal()
     closed = Signal()  # a window, while others stay open
+    held = Signal()
 
     def __init__(
         self, link: EngineLink, settings: SettingsFile, folders: Folders, theme: Theme, wanted: LoadOptions
@@ -61,6 +64,9 @@ class Program(QObject):
         self.engines = EngineChoice(self.switch, self.library, settings, link.ids)
         self.unheard_stop = UnheardStop(link, self)
         self.chats = ChatList(Archive(folders.chats_file, self), self)
+        self.unsaved = UnsavedChats(self.chats.archive, self._window_in_front, self)
+        self.unsaved.retried.connect(self.quit)
+        self.unsaved.given_up.connect(self.close_all)
         self.models = ModelsFeature(
             link, settings, folders, theme.colors, self._window_in_front, self.engines, parent=self
         )
@@ -135,8 +141,13 @@ class Program(QObject):
     def begin(self) -> None:
         """Let the settings take effect, and take up the engine of last time; for when the first window is made."""
         remember_folder(self.settings.current.files_folder)
+        self.settings.follow_writing(self._on_settings_written)
         self.preferences.begin()
         self.engines.begin()
+        if (place := self.settings.set_aside) is not None:
+            words = tr("Your settings could not be read, and begin anew: {reason}.").format(reason=self.settings.reason)
+            hint = tr("The old file is kept as {place}.").format(place=place)
+            self.tell(Notice(SETTINGS_RESET_NOTICE, words, hint))
 
     def start(self) -> None:
         """The first window is on its way to the screen: the engine starts, and what is on disk is read."""
@@ -172,6 +183,23 @@ class Program(QObject):
             window.destroyed.connect(self.deleteLater)
 
     def quit(self) -> None:
+        """Close all windows, unless chats could not be saved: then a person is asked first."""
+        if self._may_end():
+            self.close_all()
+
+    def may_close(self, window: MainWindow) -> bool:
+        """Whether a window may close; what could not be saved would go with the last one, so a person is asked."""
+        return self._is_quitting or self.windows != [window] or self._may_end()
+
+    def _may_end(self) -> bool:
+        for window in self.windows:
+            window.conversations.save()
+        if not self.unsaved.asks():
+            return True
+        self.held.emit()
+        return False
+
+    def close_all(self) -> None:
         """Close all windows, the one in front last: its place is where the next start opens."""
         self._is_quitting = True
         for window in sorted(self.windows, key=lambda each: each is self._front):
@@ -245,6 +273,15 @@ class Program(QObject):
             teller.notice_raised.connect(self.tell)
         for teller in withdrawing:
             teller.notice_withdrawn.connect(self.withdraw)
+
+    def _on_settings_written(self, reason: str) -> None:
+        if not reason:
+            self.withdraw(SETTINGS_NOTICE)
+            return
+        words = tr("The settings cannot be saved in {file}: {reason}.")
+        hint = tr("It is tried again with the next change.")
+        file = self.settings.path.name
+        self.tell(Notice(SETTINGS_NOTICE, words.format(file=file, reason=reason), hint))
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 

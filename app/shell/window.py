@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from app.shell.tour.tour import Tour
     from app.tree.panel import TreePanel
 
-ENGINE_NOTICE = "engine-stopped"
+ENGINE_NOTICE, EMPTY_NOTICE = "engine-stopped", "no-model"
 
 _SIZE = QSize(1400, 860)
 _CHATS_WIDTH = 240
@@ -249,6 +249,9 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and where files were chosen, and leave the program."""
+        if not self.program.may_close(self):
+            event.ignore()
+            return
         layout, docks = _pack(self.saveGeometry()), _pack(self.saveState(_LAYOUT_VERSION))
         widths = self._dock_widths.wanted
         self.settings.change(geometry=layout, docks=docks, dock_widths=widths, files_folder=last_folder())
@@ -272,6 +275,18 @@ class MainWindow(QMainWindow):
         restart = self.library.restart
         self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=words, on_action=restart))
 
+    def tell_of_missing_engine(self) -> None:
+        """Say why nothing answers, and offer what helps; an engine elsewhere is looked for again at once."""
+        state, ending = self.engines.state, self.program.ending
+        if state.host:
+            self.engines.reconnect()
+        elif state.phase is Phase.STOPPED and ending is not None:
+            self.tell_of_stopped_engine(ending)
+        elif state.phase is Phase.EMPTY:
+            self.notices.add(
+                Notice(EMPTY_NOTICE, tr("No model is loaded."), action=tr("Models…"), on_action=self.open_models)
+            )
+
 
 _BAR_WIDTH = 120
 
@@ -280,6 +295,7 @@ class StatusArea(QWidget):
     """Shows the engine's state; while it loads, its progress and a button that cancels it."""
 
     cancel_requested = Signal()
+    pressed = Signal()  # while nothing answers
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -307,9 +323,17 @@ class StatusArea(QWidget):
         row.addStretch(1)
         self._show()
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Ask why nothing answers."""
+        super().mousePressEvent(event)
+        if not (self._state.ready or self._state.busy):
+            self.pressed.emit()
+
     def show_engine_state(self, state: EngineState) -> None:
-        """Show what the engine does."""
+        """Show what the engine does; where nothing answers, it can be asked why."""
         self._state = state
+        answers = state.ready or state.busy
+        self.setCursor(Qt.CursorShape.ArrowCursor if answers else Qt.CursorShape.PointingHandCursor)
         self._show()
 
     def show_answering(self, answering: bool) -> None:

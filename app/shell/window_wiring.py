@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
+from app.chat.generation.context_fit import SUMMARY_NOTICE
+from app.chat.generation.controller import COUNT_NOTICE, FAILED_NOTICE
+from app.chat.panel import ATTACHMENT_NOTICE
+from app.comparison.feature import COMPARISON_NOTICE
 from app.engine.state import EngineState
 from app.i18n.translation import tr
-from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.shell.window import EMPTY_NOTICE, ENGINE_NOTICE, MainWindow
 from app.telemetry.comparison import KeptAnswer
 from app.ui.motion import may_move
 from engine.protocol.messages import ChatMessage
@@ -16,6 +20,10 @@ from engine.protocol.options import GenerateOptions
 if TYPE_CHECKING:
     from app.tree.exports.exports import Exports
     from app.tree.panel import TreePanel
+
+
+OF_ONE_CHAT = (FAILED_NOTICE, COUNT_NOTICE, SUMMARY_NOTICE, ATTACHMENT_NOTICE, COMPARISON_NOTICE)
+"""Notices that say something of the conversation that is shown: over another one they would be wrong."""
 
 
 class WindowWiring(QObject):
@@ -49,6 +57,9 @@ class WindowWiring(QObject):
             program.engines.state_changed.connect(shown.show_engine_state)
         window.status_area.cancel_requested.connect(program.library.cancel)
         program.library.state_changed.connect(self._on_library_state)
+        for missed in (window.status_area.pressed, window.chat_panel.composer.engine_missed):
+            missed.connect(window.tell_of_missing_engine)
+        program.engines.state_changed.connect(self._on_engine_state)
 
     def _catch_up(self) -> None:
         """A window that is opened later has not heard what the others have."""
@@ -69,6 +80,7 @@ class WindowWiring(QObject):
     def _connect_chat(self) -> None:
         window = self._window
         window.chat_panel.follow(window.chat)
+        window.conversations.keep_unsent(window.chat_panel.composer)
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)
@@ -138,6 +150,8 @@ class WindowWiring(QObject):
             teller.notice_raised.connect(notices.add)
         for teller in withdrawing:
             teller.notice_withdrawn.connect(notices.dismiss)
+        for key in OF_ONE_CHAT:
+            window.chat.conversation_replaced.connect(lambda _, key=key: notices.dismiss(key))
         notices.diagnostics_requested.connect(window.actions_.copy_diagnostics.trigger)
 
     def _connect_commands(self) -> None:
@@ -183,6 +197,10 @@ class WindowWiring(QObject):
 
     def _on_library_state(self, state: EngineState) -> None:
         self._window.actions_.unload.setEnabled(state.ready)
+
+    def _on_engine_state(self, state: EngineState) -> None:
+        if state.ready or state.busy:
+            self._window.notices.dismiss(EMPTY_NOTICE)
 
     def _on_answering_changed(self, answering: bool) -> None:
         window = self._window

@@ -54,9 +54,9 @@ def ask_for_files(parent: QWidget, title: str, kinds: str = "") -> list[Path]:
     return [Path(name) for name in names]
 
 
-def ask_for_folder(parent: QWidget, title: str) -> str:
-    """A folder; empty if none was chosen."""
-    return QFileDialog.getExistingDirectory(parent, title, first_folder())
+def ask_for_folder(parent: QWidget, title: str, start: str = "") -> str:
+    """A folder; empty if none was chosen. `start`: where it begins, if not in the one used last."""
+    return QFileDialog.getExistingDirectory(parent, title, start or first_folder())
 
 
 def ask_where(parent: QWidget, title: str, name: str, kinds: Mapping[str, str]) -> Path | None:

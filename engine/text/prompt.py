@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
-from engine.protocol.sentences import say
+from engine.protocol.sentences import Amount, say
 from engine.protocol.tools import Tool
 from engine.text.reasoning import Sign
 from engine.text.text_stream import ReasoningStream, TextStream
@@ -73,8 +73,8 @@ def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int
         raise TooLong(
             say(
                 "The conversation has {count} tokens, and the context holds {room}.",
-                count=len(tokens),
-                room=context_tokens,
+                count=Amount(f"{len(tokens):,}"),
+                room=Amount(f"{context_tokens:,}"),
             ),
             say("Start a new chat, shorten the message, or load the model with a larger context."),
         )

@@ -358,6 +358,14 @@
             <source>The model goes on from these words as if they were its own.</source>
             <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n empty chats were left out.</source>
+            <translation>
+                <numerusform>%n leerer Chat wurde ausgelassen.</numerusform>
+                <numerusform>%n leere Chats wurden ausgelassen.</numerusform>
+            </translation>
+        </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
             <source>Conversations ({patterns})</source>
@@ -387,6 +395,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>Exported to {path}.</source>
             <translation>Nach {path} exportiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Import a folder of conversations</source>
+            <translation>Einen Ordner mit Chats importieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -907,10 +920,43 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>more than 99 %</source>
             <translation>mehr als 99 %</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/panel.py" />
+            <source>%n more files were not attached.</source>
+            <translation>
+                <numerusform>%n weitere Datei wurde nicht angehängt.</numerusform>
+                <numerusform>%n weitere Dateien wurden nicht angehängt.</numerusform>
+            </translation>
+        </message>
         <message>
             <location filename="../../app/chat/panel.py" />
             <source>Chat</source>
             <translation>Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Deleted chats are kept for 30 days. Until then they can be brought back.</source>
+            <translation>Gelöschte Chats werden 30 Tage lang aufbewahrt. Bis dahin können sie zurückgeholt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Recently deleted</source>
+            <translation>Kürzlich gelöscht</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Restore</source>
+            <translation>Wiederherstellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>There are none.</source>
+            <translation>Es gibt keine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>{title} · deleted on {day}</source>
+            <translation>{title} · gelöscht am {day}</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/model.py" />
@@ -981,6 +1027,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Pin</source>
             <translation>Anheften</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Recently deleted…</source>
+            <translation>Kürzlich gelöscht …</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -4095,7 +4146,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Try again</source>
-            <translation>Noch einmal versuchen</translation>
+            <translation>Erneut versuchen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/download_list.py" />
@@ -6823,6 +6874,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/program.py" />
+            <source>The settings cannot be saved in {file}: {reason}.</source>
+            <translation>Die Einstellungen können nicht in {file} gespeichert werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
+            <source>Your settings could not be read, and begin anew: {reason}.</source>
+            <translation>Ihre Einstellungen konnten nicht gelesen werden und beginnen neu: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
             <source>{model} was unloaded, and its memory is free. No model is loaded.</source>
             <translation>{model} wurde entladen, der Speicher ist frei. Es ist kein Modell geladen.</translation>
         </message>
@@ -6967,6 +7028,44 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tour/tour.py" />
             <source>{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
             <translation>{tokens} Token in {passes} Durchläufen des Ziels: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/unsaved.py" />
+            <source>%n chats are not saved.</source>
+            <translation>
+                <numerusform>%n Chat ist nicht gespeichert.</numerusform>
+                <numerusform>%n Chats sind nicht gespeichert.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Chats are not saved</source>
+            <translation>Chats sind nicht gespeichert</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>If you quit now, what is new in them is lost.</source>
+            <translation>Wenn Sie jetzt beenden, geht verloren, was darin neu ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Quit anyway</source>
+            <translation>Trotzdem beenden</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Save chats in a folder</source>
+            <translation>Chats in einem Ordner speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Save elsewhere…</source>
+            <translation>Anderswo speichern …</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>The chats could not be saved there: {reason}.</source>
+            <translation>Die Chats konnten dort nicht gespeichert werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/shell/updates.py" />
@@ -8921,6 +9020,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>Import folder of c&amp;hats…</source>
+            <translation>Ordner mit Chats im&amp;portieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>Larger te&amp;xt</source>
             <translation>Grö&amp;ßere Schrift</translation>
         </message>
@@ -8963,6 +9067,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Previo&amp;us version</source>
             <translation>Vor&amp;ige Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Recentl&amp;y deleted chats…</source>
+            <translation>&amp;Kürzlich gelöschte Chats…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -4,6 +4,14 @@
     <context>
         <name>Coppice</name>
         <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n empty chats were left out.</source>
+            <translation>
+                <numerusform>%n empty chat was left out.</numerusform>
+                <numerusform>%n empty chats were left out.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/generation/context_use.py" />
             <source>%n oldest turns will be left out</source>
             <translation>
@@ -33,6 +41,14 @@
             <translation>
                 <numerusform>Waiting: %n request before this one</numerusform>
                 <numerusform>Waiting: %n requests before this one</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/panel.py" />
+            <source>%n more files were not attached.</source>
+            <translation>
+                <numerusform>%n more file was not attached.</numerusform>
+                <numerusform>%n more files were not attached.</numerusform>
             </translation>
         </message>
         <message numerus="yes">
@@ -225,6 +241,14 @@
             <translation>
                 <numerusform>Token by token, that would have been %n pass.</numerusform>
                 <numerusform>Token by token, that would have been %n passes.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/unsaved.py" />
+            <source>%n chats are not saved.</source>
+            <translation>
+                <numerusform>%n chat is not saved.</numerusform>
+                <numerusform>%n chats are not saved.</numerusform>
             </translation>
         </message>
         <message numerus="yes">

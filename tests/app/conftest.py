@@ -204,7 +204,7 @@ def engine_python(tmp_path: Path) -> Path:
 def close_all(window: MainWindow) -> None:
     """End its program as a person would, with every window that is still open."""
     open_ones = [window, *window.program.windows]
-    window.program.quit()
+    window.program.close_all()
     for each in open_ones:
         if shiboken6.isValid(each):
             each.deleteLater()

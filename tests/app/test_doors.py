@@ -5,6 +5,8 @@ encodes text or writes it to a file, fails here until it is looked at.
 """
 
 import ast
+import errno
+import io
 import json
 import logging
 import os
@@ -279,10 +281,21 @@ def test_what_is_typed_or_pasted_has_no_halves(qtbot: QtBot) -> None:
         text.encode()
 
 
+class FullDisk(io.TextIOWrapper):
+    """A file that nothing can be written into."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_log_takes_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(logging, "raiseExceptions", True)
     log = tmp_path / "application.log"
     main._keep_log(cast(Folders, SimpleNamespace(application_log=log)))
     try:
@@ -291,6 +304,23 @@ def test_a_log_takes_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for handler in root.handlers:
             handler.close()
     assert "a file a\\ud83db\\udcff" in log.read_text(encoding="utf-8")
+
+
+def test_a_log_on_a_full_disk_does_not_fill_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    main._keep_log(cast(Folders, SimpleNamespace(application_log=tmp_path / "application.log")))
+    file = root.handlers[0]
+    assert isinstance(file, logging.FileHandler)
+    file.close()
+    file.setStream(FullDisk())
+    logging.getLogger("coppice.test").warning("a file")
+    root.handlers[1].close()
+    assert "Logging error" not in capfd.readouterr().err
 
 
 def test_a_data_folder_that_has_no_name_in_text_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

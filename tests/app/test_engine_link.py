@@ -161,7 +161,7 @@ def test_a_dying_engine_fails_the_request_and_says_how(
     assert heard.text(request) == "Once upon"
     assert [type(each) for each in heard.endings(request)] == [Failed]
     assert words in heard.stops[0].message
-    assert str(fake_program.log) in heard.stops[0].hint
+    assert heard.stops[0].hint == "", "it has printed nothing that could be looked into"
     first_failure = heard.endings(request)[0]
     assert heard.story.index(heard.stops[0]) < heard.story.index(first_failure), "the reason comes first"
 
@@ -195,16 +195,28 @@ def test_a_busy_engine_can_be_restarted(qtbot: QtBot, start_link: StartLink, fak
 
 
 def test_an_engine_that_dies_before_it_calls_is_noticed(
-    qtbot: QtBot, start_link: StartLink, fake_program: EngineProgram, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot,
+    start_link: StartLink,
+    fake_program: EngineProgram,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("COPPICE_FAKE_START", "mute")
     link, heard = start_link(fake_program)
     request = link.load(LoadOptions())
     qtbot.waitUntil(lambda: bool(heard.endings(request)), timeout=PATIENCE_MS)
     assert "exit code 7" in heard.stops[0].message
+    assert "The engine has ended: exit code 7" in caplog.text
     monkeypatch.delenv("COPPICE_FAKE_START")
     link.restart()
     qtbot.waitUntil(heard.is_ready, timeout=PATIENCE_MS)
+
+
+def test_what_a_dead_engine_has_printed_is_named(qtbot: QtBot, start_link: StartLink, tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    _, heard = start_link(EngineProgram((sys.executable, "-S", "-c", "print('the last words')"), log))
+    qtbot.waitUntil(lambda: bool(heard.stops), timeout=PATIENCE_MS)
+    assert str(log) in heard.stops[0].hint
 
 
 @pytest.mark.parametrize(("start", "words"), [("protocol", "different installations"), ("garbage", "cannot be read")])

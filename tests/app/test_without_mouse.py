@@ -77,6 +77,7 @@ def test_every_action_can_be_triggered_in_an_empty_window(window: MainWindow, mo
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_, **__: ([], ""))
     for name in ("getOpenFileName", "getSaveFileName"):
         monkeypatch.setattr(QFileDialog, name, lambda *_, **__: ("", ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: "")
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda _: True)
     for action, _ in window.actions_.commands:
         if action in (window.actions_.quit, window.actions_.close_window):

@@ -148,7 +148,7 @@ def test_a_request_cancelled_before_it_began_still_has_its_ending(loads: Loads) 
 
 
 def test_a_prompt_that_fills_the_context_is_refused_with_both_figures(loads: Loads) -> None:
-    with pytest.raises(InputError, match=r"3000 tokens, and the context holds 2048"):
+    with pytest.raises(InputError, match=r"3,000 tokens, and the context holds 2,048"):
         list(loads.engine.generate(40, Prompt((5,) * 3000), GenerateOptions()))
 
 

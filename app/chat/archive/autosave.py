@@ -142,11 +142,10 @@ class Autosave(QObject):
         """Take it out of the list; `restore` brings it back."""
         self._chats.delete(conversation)
 
-    def restore(self, record: ConversationRecord) -> None:
-        """Bring back a conversation that was deleted, and show it, unless an answer would be stopped for it."""
-        self._archive.restore(record)
-        self._chats.put(record)
-        self.show_last([record])
+    def restore(self, *records: ConversationRecord) -> None:
+        """Bring back conversations that were deleted, and show the last, unless an answer would be stopped for it."""
+        self._chats.restore(*records)
+        self.show_last(records)
 
     def record(self, conversation: int) -> ConversationRecord | None:
         """What the list knows of it."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.archive.unsent_texts import UnsentTexts
 from app.chat.archive.worker import Archive
 from app.chat.history.records import ConversationRecord
 
@@ -35,6 +36,7 @@ class ChatList(QObject):
     def __init__(self, archive: Archive, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.archive = archive
+        self.unsent_texts = UnsentTexts(archive, self)
         self._records: dict[int, ConversationRecord] = {}
         self._holders: list[Holder] = []
         archive.listed.connect(self._on_listed)
@@ -75,8 +77,18 @@ class ChatList(QObject):
         record = self._records.pop(conversation, None)
         if record is not None:
             self.archive.delete(record)
+            self.archive.list_deleted()
             self.removed.emit(conversation)
             self.changed.emit(self.records)
+
+    def restore(self, *records: ConversationRecord) -> None:
+        """Bring back what was deleted; what is in the list stays as it is."""
+        for each in records:
+            if each.id not in self._records:
+                self.archive.restore(each)
+                self._records[each.id] = each
+        self.archive.list_deleted()
+        self.changed.emit(self.records)
 
     def _on_listed(self, records: list[ConversationRecord]) -> None:
         """What was written meanwhile is newer than the list that was read."""

@@ -27,7 +27,7 @@ def records_of(conversation: Conversation, title: str) -> tuple[ConversationReco
         leaf=conversation.leaf,
         settings=settings_of(conversation),
     )
-    return record, [message_record(record.id, each) for each in conversation.messages]
+    return record, [message_record(record.id, each) for each in (*conversation.messages, *conversation.hidden)]
 
 
 def automatic_title(conversation: Conversation) -> str:

@@ -3,20 +3,22 @@
 Another format is an entry of `FORMATS`, with a function that writes it and one that reads it.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
 from app.chat.archive import lm_studio
 from app.chat.archive.json_items import ItemTooLargeError, is_list, items
+from app.chat.archive.lm_studio import About
+from app.chat.archive.turns import Turn, conversation_of_turns
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import SPEAKERS, AnswerEnding, Message, as_markdown
+from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
-from app.settings.generation import GenerationSettings
 from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.json_text import parse_json
@@ -34,6 +36,7 @@ _MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
 _ROLES = {name: role for role, name in SPEAKERS.items()}
 _NOTHING = "(nothing)"
 _LONGEST_NAME = 400  # of who answered
+_LONGEST_TITLE = 60  # in the name of a file
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
 
@@ -75,24 +78,26 @@ def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, 
 class ReadChat(NamedTuple):
     """What was found at a place of a file: a title and a conversation, or why there is none.
 
-    `share` of the file, from 0 to 1, has been read.
+    `is_empty`: nothing has been said in it, and there is no reason. `share` of the file, from 0 to 1, has been read.
     """
 
     title: str = ""
     conversation: Conversation | None = None
     reason: str = ""
     share: float = 1.0
+    is_empty: bool = False
+    about: About = About()
 
 
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
-    yield from (ReadChat(*each) for each in from_markdown(_whole(file)))
+    yield _markdown_chat(_whole(file))
 
 
 def _json_chats(file: BinaryIO, size: int) -> Iterator[ReadChat]:
     if is_list(file):
         yield from _list(file, size)
     else:
-        yield from (ReadChat(*each) for each in from_json(_whole(file)))
+        yield from _json_text(_whole(file))
 
 
 def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
@@ -102,12 +107,12 @@ def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
         found = items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
         first = next(found, None)
         if first is None or not _is_chat(_parsed(first)):
-            yield from (ReadChat(*each) for each in from_json(_whole(file)))
+            yield from _json_text(_whole(file))
             return
         for item in chain([first], found):
             share = file.tell() / size
             try:
-                yield ReadChat(*_chat(_parsed(item)), share=share)
+                yield _chat(_parsed(item))._replace(share=share)
             except ExchangeError as error:
                 yield ReadChat(reason=str(error), share=share)
                 unusable += 1
@@ -140,6 +145,10 @@ def from_json(text: str) -> list[tuple[str, Conversation]]:
     Also in the form of LM Studio. Raises `ExchangeError`. What is said twice in a row by one side becomes one message,
     and system messages become the system prompt in the conversation's settings, whose others are the defaults.
     """
+    return [(each.title, each.conversation) for each in _json_text(text) if each.conversation is not None]
+
+
+def _json_text(text: str) -> list[ReadChat]:
     document = _parsed(text.encode("utf-8", "surrogatepass"))
     chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
     if not chats:
@@ -161,6 +170,11 @@ def _parsed(content: bytes) -> Any:
 
 def from_markdown(text: str) -> list[tuple[str, Conversation]]:
     """Title and conversation of a file as `exported_markdown` writes it. Raises `ExchangeError`."""
+    found = _markdown_chat(text)
+    return [(found.title, found.conversation)] if found.conversation is not None else []
+
+
+def _markdown_chat(text: str) -> ReadChat:
     lines = text.replace("\r\n", "\n").split("\n")
     title = lines[0].removeprefix("# ").strip() if lines[0].startswith("# ") else ""
     turns: list[dict[str, str]] = []
@@ -175,43 +189,40 @@ def from_markdown(text: str) -> list[tuple[str, Conversation]]:
     for turn in turns:
         said = turn["content"].strip("\n")
         turn["content"] = "" if said == _NOTHING else said
-    return [_chat({"title": title, "messages": turns})]
+    return _chat({"title": title, "messages": turns})
 
 
 def _is_chat(document: Any) -> bool:
     return isinstance(document, dict) and "messages" in document
 
 
-def _chat(document: Any) -> tuple[str, Conversation]:
-    document = lm_studio.as_usual(document) if lm_studio.is_chat(document) else document
+def _chat(document: Any) -> ReadChat:
+    """One conversation. Raises `ExchangeError`."""
+    if lm_studio.is_empty(document):
+        return ReadChat(is_empty=True)
+    is_foreign = lm_studio.is_chat(document)
+    about = lm_studio.about(document) if is_foreign else About()
+    document = lm_studio.as_usual(document) if is_foreign else document
     turns = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(turns, list) or not turns:
         form = '{"messages": [{"role": "user", "content": "…"}]}'
         raise ExchangeError(tr("The file holds no messages; expected is {form}.").format(form=form))
     title = document.get("title") if isinstance(document, dict) else ""
-    messages: list[Message] = []
-    system: list[str] = []
-    for role, content, model in map(_turn, turns):
-        if role == "system":
-            system.append(content)
-        elif messages and messages[-1].role == role:
-            messages[-1] = _joined(messages[-1], content)
-        elif messages or role == "user":
-            before = messages[-1].id if messages else 0
-            messages.append(Message(role, content, parent=before, answerer=model if role == "assistant" else ""))
-    if messages and messages[-1].role == "user":
-        messages.append(Message("assistant", "", AnswerEnding.FAILED, parent=messages[-1].id))
-    if not messages:
+    found = conversation_of_turns(map(_versions if is_foreign else _turn, turns), about.created)
+    if found.is_empty:
         raise ExchangeError(tr("The file holds no question."))
-    settings = GenerationSettings(system_prompt="\n\n".join(system)) if system else None
-    return (title if isinstance(title, str) else ""), Conversation(messages, settings=settings)
+    return ReadChat(title if isinstance(title, str) else "", found, about=about)
 
 
-def _joined(message: Message, content: str) -> Message:
-    return replace(message, text=f"{message.text}\n\n{content}")
+def _versions(turn: Mapping[str, Any]) -> Turn:
+    """A turn of which there are several versions; they are one side's."""
+    read = [_turn(each) for each in turn["versions"]]
+    shown = read[turn["chosen"]]
+    mine = [each for each in read if each.role == shown.role]
+    return Turn(shown.role, tuple(each.versions[0] for each in mine), mine.index(shown))
 
 
-def _turn(turn: Any) -> tuple[Role, str, str]:
+def _turn(turn: Any) -> Turn:
     """Who says what, and the model that wrote it, if that is told."""
     role = turn.get("role") if isinstance(turn, Mapping) else None
     content = turn.get("content") if isinstance(turn, Mapping) else None
@@ -220,7 +231,7 @@ def _turn(turn: Any) -> tuple[Role, str, str]:
     if role not in get_args(Role) or not _is_text(content):
         raise ExchangeError(tr("The file holds a message without a role or without text."))
     model = turn.get("model") if isinstance(turn, Mapping) else ""
-    return cast(Role, role), str(content), json.text(model, _LONGEST_NAME)
+    return Turn(cast(Role, role), ((str(content), json.text(model, _LONGEST_NAME)),))
 
 
 def _is_text(value: Any) -> bool:
@@ -255,6 +266,20 @@ def export_filters() -> dict[str, str]:
     return {f"{each.name} (*{each.suffixes[0]})": each.suffixes[0] for each in FORMATS}
 
 
+def chat_files(folder: Path) -> Iterator[Path | None]:
+    """The files of a folder and its sub-folders that can be read, in order; None behind each folder that was looked at.
+
+    Where LM Studio keeps its chats, these are the only ones. What is hidden is passed over, and no link followed.
+    """
+    suffixes = tuple(suffix for each in FORMATS for suffix in each.suffixes)
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        seen = sorted(each for each in files if each.casefold().endswith(suffixes) and not each.startswith("."))
+        own = [each for each in seen if each.endswith(lm_studio.SUFFIX)]
+        yield from (Path(place, each) for each in own or seen)
+        yield None
+
+
 def import_patterns() -> str:
     """The names of files that can be read."""
     return " ".join(f"*{suffix}" for each in reversed(FORMATS) for suffix in each.suffixes)
@@ -265,6 +290,26 @@ def write_conversation(path: Path, record: ConversationRecord, conversation: Con
     prompt = conversation.settings.system_prompt if conversation.settings else ""
     text = _format_of(path, FORMATS[0]).write(record.shown_title, conversation.messages, prompt)
     write_chosen(path, text.encode("utf-8", "replace"))
+
+
+def file_name(title: str) -> str:
+    """A title as the name of a file, without a suffix."""
+    name = "".join(each if each.isalnum() or each in " -_" else "_" for each in title[:_LONGEST_TITLE])
+    return name.strip() or "chat"
+
+
+def write_copies(folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]]) -> tuple[int, str]:
+    """Write each of these into a new file of a folder that can be imported; returns how many, and why not all."""
+    written = 0
+    for record, conversation in chats:
+        names = chain([""], (f" {number}" for number in count(2)))
+        places = (folder / f"{file_name(record.shown_title)}{each}{JSON.suffixes[0]}" for each in names)
+        try:
+            write_conversation(next(each for each in places if not each.exists()), record, conversation)
+        except OSError as error:
+            return written, error.strerror or str(error)
+        written += 1
+    return written, ""
 
 
 def read_conversations(path: Path) -> Iterator[ReadChat]:

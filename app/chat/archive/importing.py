@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.chat.archive.conversion import records_of
-from app.chat.archive.formats import ExchangeError, read_conversations
+from app.chat.archive.formats import ExchangeError, ReadChat, chat_files, read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.settings.generation import GenerationSettings
+from app.system.plain_text import unsteered
 
 _STEP_SECONDS = 0.1
 _STEP_CHATS = 50
@@ -22,13 +23,15 @@ _Chat = tuple[ConversationRecord, list[MessageRecord]]
 class Imported:
     """What has become of an import so far: `count` conversations are saved, and `share` of the file `name` is read.
 
-    `unusable` counts what was in the files and no conversation; `problems` are the names of files with that in them, or
-    that could not be read to their end, each with the first reason.
+    `empty` counts chats in which nothing was said, which are left out; `unusable` what was in the files and no
+    conversation. `problems` are the names of files with that in them, or that could not be read to their end, each with
+    the first reason.
     """
 
     count: int = 0
     name: str = ""
     share: float = 0.0
+    empty: int = 0
     unusable: int = 0
     problems: tuple[tuple[str, str], ...] = ()
     is_stopped: bool = False
@@ -69,20 +72,44 @@ class Importing:
         self.is_over = True
 
     def _read(self, paths: Sequence[Path]) -> Generator[_Chat | None]:
-        """The conversations of all files; None for something that is none."""
+        """The conversations of all files, and of those in folders; None for something that is none."""
         for path in paths:
-            self.so_far = replace(self.so_far, name=path.name, share=0.0)
-            try:
-                for read in read_conversations(path):
-                    self.so_far = replace(self.so_far, share=read.share)
-                    if read.conversation is None:
-                        self._problems.setdefault(path.name, read.reason)
-                        self.so_far = replace(self.so_far, unusable=self.so_far.unusable + 1)
+            if path.is_dir():
+                for file in chat_files(path):
+                    if file is None:
                         yield None
                     else:
-                        yield records_of(self._settled(read.conversation), read.title)
-            except ExchangeError as error:
-                self._problems[path.name] = str(error)
+                        yield from self._read_file(file, "/".join(file.parent.relative_to(path).parts))
+            else:
+                yield from self._read_file(path)
+
+    def _read_file(self, path: Path, folder: str = "") -> Generator[_Chat | None]:
+        """`folder`: where the chats belong in the list."""
+        self.so_far = replace(self.so_far, name=path.name, share=0.0)
+        try:
+            for read in read_conversations(path):
+                self.so_far = replace(self.so_far, share=read.share)
+                yield self._taken(read, path.name, folder)
+        except ExchangeError as error:
+            self._problems[path.name] = str(error)
+            yield None
+
+    def _taken(self, read: ReadChat, name: str, folder: str) -> _Chat | None:
+        """What is saved of it; where there is nothing, it is counted."""
+        if read.is_empty:
+            self.so_far = replace(self.so_far, empty=self.so_far.empty + 1)
+            return None
+        if read.conversation is None:
+            self._problems.setdefault(name, read.reason)
+            self.so_far = replace(self.so_far, unusable=self.so_far.unusable + 1)
+            return None
+        record, messages = records_of(self._settled(read.conversation), read.title)
+        created = read.about.created or record.created
+        updated = read.about.updated or record.updated
+        kept = replace(
+            record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=unsteered(folder)
+        )
+        return kept, messages
 
     def _settled(self, conversation: Conversation) -> Conversation:
         """A system prompt comes with the file, the other settings are the person's."""

@@ -1,15 +1,44 @@
 """Chats as LM Studio keeps them in `.lmstudio/conversations`, in the usual form of messages.
 
-Its files are documented nowhere; they are read as version 0.3 and later write them. Of each message one of several
-`versions` is shown. A question has `content`, an answer `steps`, of which blocks of content are kept: those whose style
+Its files are documented nowhere; they are read as version 0.3 and later write them. Each message has `versions`, of
+which one is shown. A question has `content`, an answer `steps`, of which blocks of content are kept: those whose style
 is thinking stand between marks, and calls of tools are left out.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 _SYSTEM_PROMPT = "llm.prediction.systemPrompt"
 _THINKING = "<think>"
+_TIMES = ("createdAt", "userLastMessagedAt", "assistantLastMessagedAt")
+_LATEST_MS = 4e12  # the year 2096; what is later is no time
+SUFFIX = ".conversation.json"
+
+
+def place() -> Path:
+    """The folder of all its chats."""
+    return Path.home() / ".lmstudio" / "conversations"
+
+
+class About(NamedTuple):
+    """What is told of a chat besides its messages; times in seconds since 1970, 0 for unknown."""
+
+    created: float = 0.0
+    updated: float = 0.0
+    is_pinned: bool = False
+
+
+def about(document: Mapping[str, Any]) -> About:
+    """When a chat began and was last worked in, and whether it is pinned."""
+    times = [document[each] for each in _TIMES if type(document.get(each)) in (int, float)]
+    seconds = [each / 1000 for each in times if 0 < each < _LATEST_MS]
+    return About(min(seconds, default=0.0), max(seconds, default=0.0), document.get("pinned") is True)
+
+
+def is_empty(document: Any) -> bool:
+    """Whether a value of JSON is such a chat in which nothing was said yet."""
+    return isinstance(document, Mapping) and document.get("messages") == [] and "createdAt" in document
 
 
 def is_chat(document: Any) -> bool:
@@ -19,9 +48,12 @@ def is_chat(document: Any) -> bool:
 
 
 def as_usual(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as `{"title", "messages": [{"role", "content", "model"}]}`."""
-    prompt, turns = _system_prompt(document), [_turn(_shown(each)) for each in document["messages"]]
-    system = [{"role": "system", "content": prompt}] if prompt else []
+    """The same as `{"title", "messages": [{"versions": [{"role", "content", "model"}], "chosen"}]}`."""
+    prompt = _system_prompt(document)
+    turns = [
+        {"versions": [_turn(one) for one in each["versions"]], "chosen": _chosen(each)} for each in document["messages"]
+    ]
+    system = [{"versions": [{"role": "system", "content": prompt}], "chosen": 0}] if prompt else []
     return {"title": document.get("name"), "messages": system + turns}
 
 
@@ -30,10 +62,10 @@ def _has_versions(message: Any) -> bool:
     return isinstance(versions, list) and bool(versions) and all(isinstance(each, Mapping) for each in versions)
 
 
-def _shown(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    versions, chosen = message["versions"], message.get("currentlySelected")
-    is_one = isinstance(chosen, int) and 0 <= chosen < len(versions)
-    return versions[chosen if is_one else -1]  # type: ignore[no-any-return]  # of JSON
+def _chosen(message: Mapping[str, Any]) -> int:
+    """The place of the version that is shown: the last one where it does not say."""
+    count, chosen = len(message["versions"]), message.get("currentlySelected")
+    return chosen if isinstance(chosen, int) and 0 <= chosen < count else count - 1
 
 
 def _turn(version: Mapping[str, Any]) -> dict[str, Any]:

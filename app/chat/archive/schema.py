@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.chat.archive import database_files, text_index
+from app.chat.archive.tables import UNSENT_TABLE
 from app.i18n.translation import tr
 
 _log = logging.getLogger("coppice.archive")
@@ -162,6 +163,7 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
             _run(connection, _TABLES)
             _run(connection, text_index.TABLE)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        _run(connection, UNSENT_TABLE)
         for step in range(version or _MADE, VERSION):
             _run(connection, _STEPS[step])
         if version != VERSION:

@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 
 from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import open_database
-from app.chat.archive.tables import RoundTable, conversation_in, message_in, row_of_conversation, row_of_message
+from app.chat.archive.tables import (
+    RoundTable,
+    conversation_in,
+    message_in,
+    row_of_conversation,
+    row_of_message,
+    unsent_in,
+    write_unsent,
+)
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import (
     HIT_BEGIN,
@@ -23,6 +31,7 @@ from app.chat.history.records import (
     SearchHit,
     new_id,
 )
+from app.chat.history.unsent import Unsent
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.plain_text import well_formed
@@ -33,6 +42,8 @@ _log = logging.getLogger("coppice.archive")
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
 _LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id"
+# What was deleted of a conversation waits in one without a leaf: that is no chat.
+_DELETED = _FIELDS.replace(" FROM", ", deleted FROM") + " WHERE deleted IS NOT NULL AND leaf ORDER BY deleted DESC, id"
 _SOME = _FIELDS + " WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # all of it is ours
 _TITLES = """
     SELECT id, title, auto_title FROM conversations
@@ -74,6 +85,10 @@ _BURY = """
     UPDATE messages SET conversation = ? WHERE conversation = ? AND id IN (SELECT value FROM json_each(?))
 """
 _GRAVE = "INSERT OR IGNORE INTO conversations (id, created, updated, deleted) VALUES (?, ?, ?, ?)"
+_PURGE_UNSENT = """
+    DELETE FROM unsent_texts WHERE conversation IN
+        (SELECT id FROM conversations WHERE deleted IS NOT NULL AND deleted < ?)
+"""
 _PURGE = "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?"
 _KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
 _EXCERPT_WORDS = 14
@@ -124,6 +139,7 @@ class Store:
         long_ago = time.time() - _KEPT_SECONDS
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(_PURGE_UNSENT, (long_ago,))
             purged = self._connection.execute(_PURGE, (long_ago,)).rowcount
             if purged:
                 text_index.compact(self._connection)
@@ -164,6 +180,11 @@ class Store:
     def conversations(self) -> list[ConversationRecord]:
         """All that are not deleted: pinned ones first, then the newest."""
         return self._noting(lambda: [conversation_in(row) for row in self._connection.execute(_LIST)])
+
+    def deleted(self) -> list[tuple[ConversationRecord, float]]:
+        """What was deleted and can be restored, and when, in seconds since 1970; the last first."""
+        rows = self._noting(lambda: self._connection.execute(_DELETED).fetchall())
+        return [(conversation_in(row[:-1]), row[-1]) for row in rows]
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
         """Conversations with all these words in their title, then those with a message that has words beginning so.
@@ -297,6 +318,17 @@ class Store:
                 self._rounds.copy(number)
 
         self._repairing(write)
+
+    # ---- unsent texts -----------------------------------------------------------------------------------------------
+
+    def unsent_texts(self) -> tuple[dict[int, Unsent], list[int]]:
+        """What was written and not sent, by conversation; and which of these were never begun, oldest first."""
+        return self._noting(lambda: unsent_in(self._connection))
+
+    def save_unsent(self, conversation: int, unsent: Unsent) -> None:
+        """Keep what is written for a conversation, which need not be there; an empty one is forgotten."""
+        with self._connection:
+            write_unsent(self._connection, conversation, unsent)
 
     # ---- its rounds -------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,34 @@
-"""Conversations, messages and rounds as rows of their tables; rounds are bounded for each conversation."""
+"""Conversations, messages, unsent texts and rounds as rows of their tables; rounds are bounded per conversation."""
 
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
+from app.chat.history.unsent import Unsent, unsent_details, unsent_of
 from app.system import json_text as json
 from app.system.plain_text import well_formed_values
+
+UNSENT_TABLE = """
+CREATE TABLE IF NOT EXISTS unsent_texts (
+    conversation INTEGER PRIMARY KEY,
+    content TEXT NOT NULL,
+    updated REAL NOT NULL
+);
+"""
+"""What was written and not sent. Older versions of the program pass this table over, so it needs no version of its own.
+
+A chat that was never begun has no row in `conversations`, and may have an unsent text.
+"""
+_SAVE_UNSENT = """
+    INSERT INTO unsent_texts (conversation, content, updated) VALUES (?, ?, ?)
+    ON CONFLICT (conversation) DO UPDATE SET content = excluded.content, updated = excluded.updated
+"""
+_UNSENT = """
+    SELECT unsent_texts.conversation, unsent_texts.content, conversations.id IS NULL FROM unsent_texts
+    LEFT JOIN conversations ON conversations.id = unsent_texts.conversation ORDER BY unsent_texts.updated
+"""
 
 MOST_ROUND_BYTES = 200 << 20
 """Of one conversation's rounds; the oldest go beyond that."""
@@ -61,6 +83,22 @@ def message_in(row: Sequence[Any]) -> MessageRecord:
     """The message that a row holds."""
     identity, conversation, parent, role, text, ending, details, created = row
     return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created)
+
+
+def unsent_in(connection: sqlite3.Connection) -> tuple[dict[int, Unsent], list[int]]:
+    """All unsent texts by their conversations, and which of these were never begun, oldest first."""
+    rows = connection.execute(_UNSENT).fetchall()
+    unsent_texts = {conversation: unsent_of(_object(content)) for conversation, content, _ in rows}
+    return unsent_texts, [conversation for conversation, _, is_unbegun in rows if is_unbegun]
+
+
+def write_unsent(connection: sqlite3.Connection, conversation: int, unsent: Unsent) -> None:
+    """Keep what is unsent; an empty one is forgotten."""
+    if unsent.is_empty:
+        connection.execute("DELETE FROM unsent_texts WHERE conversation = ?", (conversation,))
+    else:
+        row = well_formed_values((conversation, json.dumps(unsent_details(unsent)), time.time()))
+        connection.execute(_SAVE_UNSENT, row)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store, parents_first
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
+from app.chat.history.unsent import Unsent
 from app.engine.round_packing import pack
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
@@ -51,6 +52,13 @@ class _Order(NamedTuple):
     failure: _Failure = _Failure.NOT_SAVED
 
 
+class _Mark(NamedTuple):
+    """That a conversation, or messages of it, were deleted or restored, or what is written for it and not sent."""
+
+    conversation: int
+    write: Callable[[Store], None]
+
+
 class Archive(QThread):
     """Orders are carried out one after the other, in the order they were given; answers come as signals.
 
@@ -60,6 +68,8 @@ class Archive(QThread):
     """
 
     listed = Signal(list)  # of ConversationRecord
+    unsent_listed = Signal(object, list)  # dict: id of a conversation -> Unsent; ids of those that were never begun
+    deleted_listed = Signal(list)  # of (ConversationRecord, when it was deleted)
     found = Signal(int, list)  # number of the search, list of SearchHit
     opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
     open_failed = Signal(int)  # number of the order to open
@@ -74,15 +84,17 @@ class Archive(QThread):
     set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
     write_failed = Signal(str)
     write_recovered = Signal()
+    copies_saved = Signal(int, str)  # how many files, and why not all; empty: all
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()  # None: the end
         self._store: Store | None = None
-        # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds.
+        # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds. Of
+        # messages that were deleted or restored it is by their removal, of an unsent text by minus the conversation.
         self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
-        self._marks_back: dict[int, Callable[[Store], None]] = {}
+        self._marks_back: dict[int, _Mark] = {}
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
         self._latest_order = 0
         self._latest_search: dict[int, int] = {}  # by who searches
@@ -90,12 +102,19 @@ class Archive(QThread):
         self._stopped: set[int] = set()
         self._is_list_wanted = False
         self._has_failed = False  # to write
+        self._last_failure = ""  # as a person was told
 
     # ---- for the window's thread ------------------------------------------------------------------------------------
 
     def list_all(self) -> None:
-        """Ask for `listed`."""
+        """Ask for `listed` and `unsent_listed`."""
         self._orders.put(_Order("list", self._want_list))
+
+    def list_deleted(self) -> None:
+        """Ask for `deleted_listed`."""
+        self._orders.put(
+            _Order("list deleted", lambda store: self.deleted_listed.emit(store.deleted()), failure=_Failure.SILENT)
+        )
 
     def search(self, words: str, searcher: int = 0) -> int:
         """Ask for `found`; returns the number it will carry.
@@ -142,13 +161,20 @@ class Archive(QThread):
         """Write a conversation, and these of its messages."""
         self._put_write("save", conversation.id, partial(self._keep_messages, conversation, tuple(messages)))
 
+    def save_unsent(self, conversation: int, unsent: Unsent) -> None:
+        """Keep what is written for a conversation; an empty one is forgotten."""
+        mark = _Mark(conversation, lambda store: store.save_unsent(conversation, unsent))
+        self._put_mark("save an unsent text", -conversation, mark)
+
     def delete(self, conversation: ConversationRecord) -> None:
         """Take a conversation out of the list."""
-        self._put_mark("delete", conversation.id, lambda store: store.delete(conversation.id))
+        mark = _Mark(conversation.id, lambda store: store.delete(conversation.id))
+        self._put_mark("delete", conversation.id, mark)
 
     def restore(self, conversation: ConversationRecord) -> None:
         """Bring back a conversation that was deleted."""
-        self._put_mark("restore", conversation.id, lambda store: store.restore(conversation.id))
+        mark = _Mark(conversation.id, lambda store: store.restore(conversation.id))
+        self._put_mark("restore", conversation.id, mark)
 
     def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
         """Take messages out of a conversation; its others are ordered to be saved before. `removal` names this."""
@@ -157,13 +183,15 @@ class Archive(QThread):
             _, kept_back = self._kept_back.get(conversation, (None, {}))
             for each in messages:
                 kept_back.pop(each, None)
-            self._marks_back[removal] = lambda store: store.delete_messages(conversation, messages, removal)
+            mark = _Mark(conversation, lambda store: store.delete_messages(conversation, messages, removal))
+            self._marks_back[removal] = mark
 
         self._put_write("delete messages", removal, keep)
 
     def restore_messages(self, conversation: int, removal: int) -> None:
         """Bring them back; they are ordered to be saved before, in case that they never were."""
-        self._put_mark("restore messages", removal, lambda store: store.restore_messages(conversation, removal))
+        mark = _Mark(conversation, lambda store: store.restore_messages(conversation, removal))
+        self._put_mark("restore messages", removal, mark)
 
     def duplicate(self, conversation: ConversationRecord, last: int = 0) -> int:
         """Ask for a copy, and for `duplicated`; returns the number it will carry. `last`: the message that ends it."""
@@ -216,9 +244,10 @@ class Archive(QThread):
         self._orders.put(_Order("read times", work, lambda _: answer(), failure=_Failure.SILENT))
 
     def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
-        """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
+        """Bring in the conversations of files and folders; ask for `import_progressed` and `imported`.
 
-        `beginning`: the settings of a new conversation. Other orders are carried out in between.
+        Both carry the number that is returned. `beginning`: the settings of a new conversation. Other orders come in
+        between.
         """
         from app.chat.archive.importing import Importing  # noqa: PLC0415
 
@@ -229,6 +258,39 @@ class Archive(QThread):
     def stop_import(self, number: int) -> None:
         """Import no more; what is in the store already stays, and `imported` tells of it."""
         self._stopped.add(number)
+
+    def settle(self) -> tuple[int, str]:
+        """Carry out what was ordered so far, and what failed before; waits for the disk, as the program's end does.
+
+        Returns how many chats still cannot be written, and what went wrong last, in plain words.
+        """
+        if not self.isRunning():
+            return 0, ""
+        answers: SimpleQueue[tuple[int, str]] = SimpleQueue()
+
+        def answer(_reason: str = "") -> None:
+            answers.put((self._unsaved, self._last_failure))
+
+        def work(store: Store) -> None:
+            self._write_kept(store)
+            answer()
+
+        self._orders.put(_Order("settle", work, answer, failure=_Failure.SILENT))
+        return answers.get()
+
+    def save_copies(self, folder: Path) -> None:
+        """Write every chat that could not be written as a file into a folder; ask for `copies_saved`."""
+
+        def copy(store: Store | None) -> None:
+            from app.chat.archive.formats import write_copies  # noqa: PLC0415
+
+            chats = []
+            for conversation, (record, kept_back) in self._kept_back.items():
+                messages = self._messages(store, conversation) if store else parents_first(kept_back.values())
+                chats.append((record, conversation_of(record, messages)))
+            self.copies_saved.emit(*write_copies(folder, chats))
+
+        self._orders.put(_Order("save copies", copy, lambda _: copy(None), failure=_Failure.SILENT))
 
     def close(self) -> None:
         """Carry out what was ordered so far, then end the thread."""
@@ -241,8 +303,8 @@ class Archive(QThread):
     def _put_write(self, name: str, conversation: int, keep: Callable[[], object]) -> None:
         self._orders.put(_Order(name, partial(self._write_all, conversation), self._on_write_failed, keep))
 
-    def _put_mark(self, name: str, conversation: int, mark: Callable[[Store], None]) -> None:
-        self._put_write(name, conversation, lambda: self._marks_back.update({conversation: mark}))
+    def _put_mark(self, name: str, key: int, mark: _Mark) -> None:
+        self._put_write(name, key, lambda: self._marks_back.update({key: mark}))
 
     def _put_import(self, number: int, importing: "Importing") -> None:
         self._orders.put(
@@ -278,6 +340,7 @@ class Archive(QThread):
             order.work(store)
             if self._is_list_wanted:  # asked for now, or earlier in vain
                 self.listed.emit(store.conversations())
+                self.unsent_listed.emit(*store.unsent_texts())
                 self._is_list_wanted = False
         except (*ERRORS, OSError) as error:
             _log.exception("the order to %s could not be carried out", order.name)
@@ -345,7 +408,7 @@ class Archive(QThread):
             store.save(record, tuple(messages.values()))
             del self._kept_back[conversation]
         if mark := self._marks_back.get(conversation):
-            mark(store)
+            mark.write(store)
             del self._marks_back[conversation]
 
     def _write_all(self, conversation: int, store: Store) -> None:
@@ -354,6 +417,14 @@ class Archive(QThread):
         That failure was told when it came first, and must not stop what goes well now.
         """
         self._write(conversation, store)
+        self._write_kept(store)
+
+    @property
+    def _unsaved(self) -> int:
+        """How many chats something is kept back of."""
+        return len(self._kept_back.keys() | {each.conversation for each in self._marks_back.values()})
+
+    def _write_kept(self, store: Store) -> None:
         for other in {**self._kept_back, **self._marks_back}:
             try:
                 self._write(other, store)
@@ -375,7 +446,8 @@ class Archive(QThread):
         if order.answer is not None:
             order.answer(reason)
         if order.failure is not _Failure.SILENT:
-            self.write_failed.emit(self._words_of(order.failure, reason))
+            self._last_failure = self._words_of(order.failure, reason)
+            self.write_failed.emit(self._last_failure)
 
     def _words_of(self, failure: _Failure, reason: str) -> str:
         if failure is _Failure.NOT_READ and self._store is not None:

@@ -1,5 +1,6 @@
 """The files attached to the question that is being written, as chips with their length in tokens."""
 
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
@@ -44,6 +45,11 @@ class AttachmentTray(QWidget):
         return tuple(chip.attachment for chip in self._chips if chip.attachment)
 
     @property
+    def unread(self) -> tuple[str, ...]:
+        """The paths of files that are still to come."""
+        return tuple(str(chip.path) for chip in self._chips if chip.attachment is None)
+
+    @property
     def is_reading(self) -> bool:
         """Whether a file is still to come."""
         return any(chip.attachment is None for chip in self._chips)
@@ -64,6 +70,16 @@ class AttachmentTray(QWidget):
         if chip is not None:
             chip.show_attachment(Attachment(name, text))
             self._on_changed()
+
+    def show_attachments(self, attachments: Iterable[Attachment]) -> None:
+        """Hold these, which were read before, and no others."""
+        for chip in self.chips:
+            self._forget(chip)
+        for each in attachments:
+            added = self._add(Path(each.name))
+            if added is not None:
+                added.show_attachment(each)
+        self._on_changed()
 
     def take_all(self) -> tuple[Attachment, ...]:
         """Give away what has been read, and be empty."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -23,6 +23,7 @@ from app.chat.composer.attachment_tray import AttachmentTray
 from app.chat.composer.fields import BeginningRow, QuestionField
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
+from app.chat.history.unsent import Unsent
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_files
@@ -97,6 +98,7 @@ class Composer(QFrame):
     """Emits `sent` with the question, its attachments and the answer's beginning, and clears all three."""
 
     sent = Signal(str, tuple, str)
+    engine_missed = Signal()  # a question was to be sent, and there is no engine or no model
     stop_requested = Signal()
     continue_requested = Signal()
     speculation_chosen = Signal(bool)
@@ -201,6 +203,21 @@ class Composer(QFrame):
         self._color_tools()
         self._show_button()
 
+    # ---- what is written --------------------------------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> Unsent:
+        """All that is written and not sent."""
+        return Unsent(self.field.toPlainText(), self.tray.attachments, self.beginning.words, self.tray.unread)
+
+    def show_unsent(self, unsent: Unsent) -> None:
+        """Go on writing this, and nothing that was written before."""
+        self.field.setPlainText(unsent.text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+        self.tray.show_attachments(unsent.attachments)
+        self.beginning.show_words(unsent.beginning)
+        self.attach([Path(each) for each in unsent.unread])
+
     # ---- what a person does -----------------------------------------------------------------------------------------
 
     def choose_files(self) -> None:
@@ -219,6 +236,8 @@ class Composer(QFrame):
             self._send()
 
     def _send(self) -> None:
+        if not self._can_ask and self._has_words:
+            self.engine_missed.emit()
         if not self._can_send:
             return
         text, attachments, beginning = self.field.toPlainText().strip(), self.tray.attachments, self.beginning.text
@@ -233,9 +252,12 @@ class Composer(QFrame):
         self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments, self.beginning.text)
 
     @property
+    def _has_words(self) -> bool:
+        return bool(self.field.toPlainText().strip() or self.tray.attachments)
+
+    @property
     def _can_send(self) -> bool:
-        has_words = bool(self.field.toPlainText().strip() or self.tray.attachments)
-        return has_words and self._can_ask and not self._answering and not self.tray.is_reading
+        return self._has_words and self._can_ask and not self._answering and not self.tray.is_reading
 
     def _words_tool(self, act: Callable[[], None]) -> QToolButton:
         tool = QToolButton(self)

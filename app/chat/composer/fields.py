@@ -124,6 +124,16 @@ class BeginningRow(QWidget):
         """What was written, without spaces at its end: a model writes those with the next word."""
         return self.field.text().strip() if not self.isHidden() else ""
 
+    @property
+    def words(self) -> str:
+        """What was written, as it stands."""
+        return self.field.text() if not self.isHidden() else ""
+
+    def show_words(self, words: str) -> None:
+        """Go on with these words; without any there is no row."""
+        self.field.setText(words)
+        self.setVisible(bool(words))
+
     def toggle(self) -> None:
         """Ask for a beginning, or no longer."""
         if not self.isHidden():

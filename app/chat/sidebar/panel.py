@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListView,
     QMenu,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -44,6 +45,7 @@ class ConversationsPanel(QWidget):
     window_wanted = Signal(object)  # another window for this conversation
     search_requested = Signal(str)
     choice_changed = Signal()  # another conversation is chosen in the list, or its focus has come or gone
+    deleted_wanted = Signal()  # what was deleted is to be shown
     shown_wanted = Signal()  # a title is about to be written in the list
 
     def __init__(self, colors: Colors, parent: QWidget | None = None, now: Callable[[], float] = time.time) -> None:
@@ -68,6 +70,14 @@ class ConversationsPanel(QWidget):
         column.addWidget(self.search)
         column.addWidget(self.empty)
         column.addWidget(self.list, 1)
+        column.addStretch(0)
+        self.deleted_tool = QToolButton(self)
+        self.deleted_tool.setObjectName("quiet-words")
+        self.deleted_tool.setText(tr("Recently deleted…"))
+        self.deleted_tool.setAccessibleName(tr("Recently deleted"))
+        self.deleted_tool.clicked.connect(self.deleted_wanted)
+        self.deleted_tool.hide()
+        column.addWidget(self.deleted_tool)
         self._pause = QTimer(self, singleShot=True, interval=_SEARCH_MS)
         self._pause.timeout.connect(self._on_search_paused)
         self.search.textChanged.connect(self._on_search_edited)
@@ -115,6 +125,10 @@ class ConversationsPanel(QWidget):
             self._show_rows(hit_rows(hits), tr(_NOTHING_FOUND))
             if self._opens_found and not self._awaits_found:
                 self._on_search_accepted()
+
+    def offer_deleted(self, deleted: Sequence[object]) -> None:
+        """Offer to show what was deleted, if there is anything."""
+        self.deleted_tool.setVisible(bool(deleted))
 
     def show_current(self, conversation: int) -> None:
         """Mark the conversation that the window shows."""

@@ -73,6 +73,7 @@ class AnswerView(QWidget):
     branch_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    edit_begun = Signal(object)  # MessageEditor
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
@@ -267,6 +268,13 @@ class AnswerView(QWidget):
 
     def edit(self) -> None:
         """Write the answer in other words, in its place."""
+        self.open_editor()
+        if self.editor is not None:
+            self.editor.setFocus()
+            self.editor_opened.emit()
+
+    def open_editor(self) -> None:
+        """Show the field for other words, which can be written in later."""
         if self.editor is None:
             if not can_be_edited(self._message.text, self.edit_tool):
                 return
@@ -277,8 +285,7 @@ class AnswerView(QWidget):
             self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
             self.body.hide()
-        self.editor.setFocus()
-        self.editor_opened.emit()
+            self.edit_begun.emit(self.editor)
 
     def show_version(self, version: Version) -> None:
         """Show which of the answers to the question this is; where there is one, it goes with its question."""

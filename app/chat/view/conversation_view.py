@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
@@ -14,6 +15,7 @@ from app.chat.history.token_origins import RoundMarks, TokenOrigins
 from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
 from app.chat.typesetting.layout_cost import Budget
+from app.chat.view.edits import Edits
 from app.chat.view.message_column import MessageColumn, MessageView
 from app.chat.view.message_selection import DragScroll, MessageSelection, said
 from app.chat.view.question_view import QuestionView
@@ -63,6 +65,7 @@ class ConversationView(QScrollArea):
         self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
         self._sends_with_ctrl = False
+        self._edits = Edits()
         self.autoscroll = True
         self.setAccessibleName(tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -306,11 +309,14 @@ class ConversationView(QScrollArea):
         view.text_added.connect(self.texts_changed)
         view.edited.connect(self.edited)
         view.editor_opened.connect(lambda: self._show_editor(view))
+        view.edit_begun.connect(partial(self._edits.follow, message.id))
         view.version_chosen.connect(self.version_chosen)
         view.delete_requested.connect(self.delete_requested)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])
+        if self._edits.is_open(message.id):
+            view.open_editor()
         self.selection.adopt(view)
         self.texts_changed.emit()
         return view

@@ -85,6 +85,13 @@ class MessageEditor(QWidget):
         self._accept_tip = f"{self._accept_words} ({accepting})"
         self._show_whether_it_can_be_accepted()
 
+    def replace_text(self, text: str) -> None:
+        """Go on with these words; undoing brings back those of before."""
+        cursor = self.field.textCursor()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, what is written here stays, and waits."""
         self._is_answering = answering

@@ -64,6 +64,7 @@ class QuestionView(QWidget):
     """The bubble of one question; the text is shown exactly as it was typed."""
 
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    edit_begun = Signal(object)  # MessageEditor
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long question is shown
@@ -208,6 +209,13 @@ class QuestionView(QWidget):
 
     def edit(self) -> None:
         """Write another wording in the bubble's place."""
+        self.open_editor()
+        if self.editor is not None:
+            self.editor.setFocus()
+            self.editor_opened.emit()
+
+    def open_editor(self) -> None:
+        """Show the field for another wording, which can be written in later."""
         if self.editor is None:
             if not can_be_edited(self.message.text, self.edit_tool):
                 return
@@ -219,8 +227,7 @@ class QuestionView(QWidget):
             self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
             (self._words if self.message.attachments else self._bubble).hide()  # its files stay, and are seen to
-        self.editor.setFocus()
-        self.editor_opened.emit()
+            self.edit_begun.emit(self.editor)
 
     def set_send_key(self, with_ctrl: bool) -> None:
         """Send another wording with Ctrl+Enter, or with Enter."""

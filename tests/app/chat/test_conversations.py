@@ -18,7 +18,7 @@ from app.chat.archive.chat_list import ChatList
 from app.chat.archive.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
-from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, REMOVED_NOTICE, Conversations
+from app.chat.conversations import DELETED_NOTICE, EXCHANGE_NOTICE, IMPORT_NOTICE, REMOVED_NOTICE, Conversations
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.sidebar.model import ConversationModel
@@ -300,6 +300,34 @@ def test_what_is_no_conversation_is_left_out_and_counted(
         assert words in told.hint
 
 
+@pytest.mark.parametrize("has_lm_studio", [True, False])
+def test_a_folder_is_imported_and_empty_chats_are_told(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_lm_studio: bool
+) -> None:
+    home = tmp_path / "home"
+    folder = home / ".lmstudio" / "conversations"
+    (folder if has_lm_studio else tmp_path / "elsewhere").mkdir(parents=True)
+    monkeypatch.setattr(Path, "home", lambda: home)
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text('{"name": "New", "createdAt": 5, "messages": []}')
+    (tmp_path / "chats.json").write_text(chats(1))
+    offered: list[str] = []
+
+    def choose_folder(_parent: QWidget, _title: str, start: str) -> str:
+        offered.append(start)
+        return str(tmp_path)
+
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", choose_folder)
+    with qtbot.waitSignal(desk.conversations.archive.imported):
+        desk.conversations.import_folder()
+    assert (offered[0] == str(folder)) == has_lm_studio
+    assert len(desk.conversations.autosave.records) == 1
+    (told,) = desk.told(EXCHANGE_NOTICE)
+    assert told.message == "Conversations imported: 1."
+    assert told.hint.startswith("3 empty chats")
+    assert told.tone is Tone.HINT
+
+
 def test_what_was_imported_is_in_the_list_of_windows_that_stay(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "chats.json"
     path.write_text(chats(3), encoding="utf-8")
@@ -380,3 +408,57 @@ def test_nothing_is_deleted_while_an_answer_is_written_and_another_chat_takes_th
     assert REMOVED_NOTICE in withdrawn
     desk.conversations.undo_removal()
     assert desk.chat.conversation.is_empty
+
+
+# ---- deleted chats --------------------------------------------------------------------------------------------------
+
+
+def deleted_titles(desk: Desk) -> list[str]:
+    dialog = desk.conversations.deleted_dialog.list
+    return [dialog.item(row).text().partition(" · ")[0] for row in range(dialog.count())]
+
+
+def test_deleted_chats_are_listed_and_brought_back_though_the_notice_is_gone(desk: Desk, qtbot: QtBot) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    panel, dialog = desk.conversations.panel, desk.conversations.deleted_dialog
+    assert panel.deleted_tool.isHidden()
+    for each in (first, second):
+        desk.conversations.delete(each)
+    qtbot.waitUntil(lambda: not panel.deleted_tool.isHidden())
+    panel.deleted_tool.click()
+    assert dialog.isVisible()
+    qtbot.waitUntil(lambda: deleted_titles(desk) == ["two", "one"])
+    withdrawn: list[str] = []
+    desk.conversations.notice_withdrawn.connect(withdrawn.append)
+    dialog.list.selectAll()
+    dialog.restore.click()
+    assert {each.id for each in desk.chats.records} == {first, second}
+    qtbot.waitUntil(lambda: deleted_titles(desk) == [])
+    assert not dialog.empty.isHidden()
+    assert not dialog.restore.isEnabled()
+    assert panel.deleted_tool.isHidden()
+    assert DELETED_NOTICE in withdrawn
+    desk.conversations.autosave.rename(second, "renamed")
+    desk.conversations.undo_delete()
+    assert {each.shown_title for each in desk.chats.records} == {"one", "renamed"}, "what was restored stays as it is"
+    dialog.close()
+
+
+def test_chats_that_were_deleted_before_a_restart_can_be_brought_back_and_messages_are_no_chats(
+    desk: Desk, qtbot: QtBot, settings: SettingsFile, theme: Theme
+) -> None:
+    here = desk.converse("one")
+    desk.converse("two")
+    desk.chat.delete(desk.chat.conversation.messages[0].id)
+    desk.conversations.delete(here)
+    desk.close()
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    again = Desk(FakeLink(), settings, desk.path, theme, parent)
+    again.conversations.show_deleted()
+    qtbot.waitUntil(lambda: deleted_titles(again) == ["one"])
+    again.conversations.deleted_dialog.restore.click()
+    qtbot.waitUntil(lambda: again.chat.conversation.id == here)
+    assert [each.text for each in again.chat.conversation.messages] == ["one", "Answer to one"]
+    again.conversations.deleted_dialog.close()
+    again.close()

@@ -1,16 +1,22 @@
 """Conversations out to files and back."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from app.chat.archive import formats
+from app.chat.archive.conversion import conversation_of, records_of
 from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
+from app.chat.archive.importing import Importing
+from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding
+from app.chat.history.records import ConversationRecord
+from app.settings.generation import GenerationSettings
 from app.system import json_text
 
 
@@ -102,6 +108,86 @@ def test_a_version_that_is_not_there_is_the_last_one(place: str, value: object) 
     messages[0][place] = value
     ((_, found),) = from_json(json.dumps(chat))
     assert found.messages[0].text == "What is 2 + 2?"
+
+
+def test_all_versions_of_lm_studio_come_with_what_follows_behind_the_shown_one() -> None:
+    chat = lm_studio_chat()
+    messages = cast(list[dict[str, Any]], chat["messages"])
+    messages[0]["currentlySelected"] = 0
+    messages[1] = {"versions": [version("assistant", each) for each in ("Five.", "Six?", "5")], "currentlySelected": 1}
+    ((_, found),) = from_json(json.dumps(chat))
+    question, answer = found.messages
+    assert [each.text for each in found.versions(question.id)] == ["What is 2 + 3?", "What is 2 + 2?"]
+    assert [each.text for each in found.versions(answer.id)] == ["Five.", "Six?", "5"]
+    assert (question.text, answer.text) == ("What is 2 + 3?", "Six?")
+    record, kept = records_of(found, "Sums")
+    again = conversation_of(record, sorted(kept, key=lambda each: each.created))  # as the store has them
+    assert [each.text for each in again.messages] == ["What is 2 + 3?", "Six?"]
+    assert [each.text for each in again.versions(answer.id)] == ["Five.", "Six?", "5"], "in their order"
+
+
+def test_what_one_side_says_twice_in_a_row_keeps_its_versions() -> None:
+    chat = lm_studio_chat()
+    cast(list[dict[str, Any]], chat["messages"])[1:1] = [
+        {"versions": [version("user", "Please."), version("user", "Now.")], "currentlySelected": 1}
+    ]
+    ((_, found),) = from_json(json.dumps(chat))
+    question = found.messages[0]
+    assert question.text == "What is 2 + 2?\n\nNow."
+    assert [each.text for each in found.versions(question.id)] == [
+        "What is 2 + 3?", "What is 2 + 2?\n\nPlease.", "What is 2 + 2?\n\nNow.",
+    ]  # fmt: skip
+
+
+def write_lm_studio(folder: Path, number: int, **others: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{number}.conversation.json").write_text(json.dumps({**lm_studio_chat(), **others}), encoding="utf-8")
+
+
+def imported(path: Path, tmp_path: Path) -> tuple[Importing, list[ConversationRecord]]:
+    """What an import of a file or folder saves."""
+    store, importing = Store(tmp_path / "chats.sqlite3"), Importing([path], GenerationSettings())
+    while not importing.is_over:
+        importing.step(store)
+    found = store.conversations()
+    store.close()
+    return importing, found
+
+
+def test_a_folder_of_lm_studio_comes_with_folders_dates_and_pins(tmp_path: Path) -> None:
+    began = time.time() - 9 * 86400
+    folder = tmp_path / "conversations"
+    times = {"createdAt": began * 1000, "userLastMessagedAt": (began + 60) * 1000}
+    write_lm_studio(folder, 1, name="Old", pinned=True, **times)
+    write_lm_studio(folder / "Work" / "Sums", 2, name="Other", createdAt="yesterday", pinned=1)
+    write_lm_studio(folder, 3, messages=[], createdAt=1)
+    write_lm_studio(folder / ".hidden", 4, name="Hidden")
+    (folder / "settings.json").write_text("{}", encoding="utf-8")
+    importing, (old, other) = imported(folder, tmp_path)
+    assert (old.title, old.is_pinned, old.folder) == ("Old", True, "")
+    assert old.created == pytest.approx(began, abs=0.01)
+    assert old.updated == pytest.approx(began + 60, abs=0.01)
+    assert (other.title, other.is_pinned, other.folder) == ("Other", False, "Work/Sums")
+    assert other.updated == pytest.approx(time.time(), abs=60)
+    assert (importing.so_far.count, importing.so_far.empty, importing.so_far.problems) == (2, 1, ())
+
+
+def test_other_folders_give_whatever_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "in" / "b").mkdir(parents=True)
+    (tmp_path / "in" / "a.md").write_text("# A\n\n## You\n\nHi", encoding="utf-8")
+    (tmp_path / "in" / "b" / "c.JSON").write_text('[{"role": "user", "content": "x"}]', encoding="utf-8")
+    (tmp_path / "in" / "b" / "d.txt").write_text("no chat", encoding="utf-8")
+    (tmp_path / "in" / "e.json").write_text("{", encoding="utf-8")
+    importing, found = imported(tmp_path / "in", tmp_path)
+    assert sorted((each.shown_title, each.folder) for each in found) == [("A", ""), ("x", "b")]
+    assert [name for name, _ in importing.so_far.problems] == ["e.json"]
+
+
+@pytest.mark.parametrize("when", [0, -5, 1e300, True, None, [], float("nan")])
+def test_a_time_that_is_none_is_now(tmp_path: Path, when: object) -> None:
+    write_lm_studio(tmp_path / "in", 1, createdAt=when)
+    _, (found,) = imported(tmp_path / "in", tmp_path)
+    assert found.created == pytest.approx(time.time(), abs=60)
 
 
 @pytest.mark.parametrize("broken", [{"role": "robot"}, {"steps": 3, "role": 5}, {"content": {"text": 3}, "role": None}])
