@@ -9030,8 +9030,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
-            <source>Move chat to &amp;folder…</source>
-            <translation>Chat in &amp;Ordner verschieben…</translation>
+            <source>Mo&amp;ve chat to folder…</source>
+            <translation>Chat in Ordner &amp;verschieben…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -9071,7 +9071,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Recentl&amp;y deleted chats…</source>
-            <translation>&amp;Kürzlich gelöschte Chats…</translation>
+            <translation>Kür&amp;zlich gelöschte Chats…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -9125,8 +9125,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
-            <source>Unload model from memor&amp;y</source>
-            <translation>Modell aus dem S&amp;peicher nehmen</translation>
+            <source>Unload model &amp;from memory</source>
+            <translation>M&amp;odell aus dem Speicher nehmen</translation>
         </message>
         <message>
             <location filename="../../app/ui/file_dialogs.py" />

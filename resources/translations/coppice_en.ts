@@ -159,7 +159,7 @@
             <location filename="../../app/i18n/number_text.py" />
             <source>%n bytes</source>
             <translation>
-                <numerusform>%n bytes</numerusform>
+                <numerusform>%n byte</numerusform>
                 <numerusform>%n bytes</numerusform>
             </translation>
         </message>

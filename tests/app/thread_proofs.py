@@ -115,7 +115,7 @@ def prove_archive(case: Case) -> None:
 class Child:
     """A process that is none; its connection is the error's."""
 
-    pid = 1
+    pid, has_printed = 1, False
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self.connect = connect
