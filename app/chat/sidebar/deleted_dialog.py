@@ -32,6 +32,7 @@ class DeletedDialog(QDialog):
         self.empty = label("quiet-text", tr("There are none."), self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.list = QListWidget(self)
+        self.list.setObjectName("page-list")
         self.list.setAccessibleName(self.windowTitle())
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
