@@ -116,6 +116,7 @@ class Child:
     """A process that is none; its connection is the error's."""
 
     pid = 1
+    has_printed = False
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self.connect = connect
