@@ -226,7 +226,8 @@ class EngineLink(QThread):
             code = child.end()
             self._child = None
         is_wanted = self._closing.is_set() or self._restarting.is_set()
-        _log.log(logging.INFO if is_wanted else logging.WARNING, "The engine has ended: exit code %d. %s", code, reason)
+        level = logging.INFO if is_wanted else logging.WARNING
+        _log.log(level, "The engine has ended: exit code %d%s", code, f" ({reason})" if reason else "")
         hint = tr("What it printed last is in {file}.").format(file=self._program.log) if child.has_printed else ""
         return Failed(0, reason or describe_exit(code), hint)
 

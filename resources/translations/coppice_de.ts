@@ -59,6 +59,11 @@
             <translation>Zu vieles darin ist kein Gespräch.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/archive/formats.py" />
+            <source>Unsent text</source>
+            <translation>Nicht gesendeter Text</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/archive/schema.py" />
             <source>a newer version of Coppice wrote it</source>
             <translation>eine neuere Fassung von Coppice hat sie geschrieben</translation>
@@ -1031,7 +1036,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Recently deleted…</source>
-            <translation>Kürzlich gelöscht …</translation>
+            <translation>Kürzlich gelöscht…</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -7060,7 +7065,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/unsaved.py" />
             <source>Save elsewhere…</source>
-            <translation>Anderswo speichern …</translation>
+            <translation>Anderswo speichern…</translation>
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />

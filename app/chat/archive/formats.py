@@ -298,18 +298,30 @@ def file_name(title: str) -> str:
     return name.strip() or "chat"
 
 
-def write_copies(folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]]) -> tuple[int, str]:
-    """Write each of these into a new file of a folder that can be imported; returns how many, and why not all."""
+def write_copies(
+    folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]], unsent: Sequence[str] = ()
+) -> tuple[int, str]:
+    """Write each of these into a new file of a folder; returns how many, and why not all.
+
+    Chats can be imported again; an unsent text is a text file.
+    """
     written = 0
-    for record, conversation in chats:
-        names = chain([""], (f" {number}" for number in count(2)))
-        places = (folder / f"{file_name(record.shown_title)}{each}{JSON.suffixes[0]}" for each in names)
-        try:
-            write_conversation(next(each for each in places if not each.exists()), record, conversation)
-        except OSError as error:
-            return written, error.strerror or str(error)
-        written += 1
+    try:
+        for record, conversation in chats:
+            write_conversation(_free(folder, file_name(record.shown_title), JSON.suffixes[0]), record, conversation)
+            written += 1
+        for text in unsent:
+            write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
+            written += 1
+    except OSError as error:
+        return written, error.strerror or str(error)
     return written, ""
+
+
+def _free(folder: Path, name: str, suffix: str) -> Path:
+    """A place in the folder where nothing is yet."""
+    names = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(place for place in (folder / f"{each}{suffix}" for each in names) if not place.exists())
 
 
 def read_conversations(path: Path) -> Iterator[ReadChat]:

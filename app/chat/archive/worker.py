@@ -57,6 +57,7 @@ class _Mark(NamedTuple):
 
     conversation: int
     write: Callable[[Store], None]
+    unsent: str = ""  # the text that is written nowhere else
 
 
 class Archive(QThread):
@@ -163,7 +164,7 @@ class Archive(QThread):
 
     def save_unsent(self, conversation: int, unsent: Unsent) -> None:
         """Keep what is written for a conversation; an empty one is forgotten."""
-        mark = _Mark(conversation, lambda store: store.save_unsent(conversation, unsent))
+        mark = _Mark(conversation, lambda store: store.save_unsent(conversation, unsent), unsent.text)
         self._put_mark("save an unsent text", -conversation, mark)
 
     def delete(self, conversation: ConversationRecord) -> None:
@@ -279,7 +280,7 @@ class Archive(QThread):
         return answers.get()
 
     def save_copies(self, folder: Path) -> None:
-        """Write every chat that could not be written as a file into a folder; ask for `copies_saved`."""
+        """Write what could not be written into files of a folder, unsent texts too; ask for `copies_saved`."""
 
         def copy(store: Store | None) -> None:
             from app.chat.archive.formats import write_copies  # noqa: PLC0415
@@ -288,7 +289,8 @@ class Archive(QThread):
             for conversation, (record, kept_back) in self._kept_back.items():
                 messages = self._messages(store, conversation) if store else parents_first(kept_back.values())
                 chats.append((record, conversation_of(record, messages)))
-            self.copies_saved.emit(*write_copies(folder, chats))
+            unsent = [each.unsent for each in self._marks_back.values() if each.unsent.strip()]
+            self.copies_saved.emit(*write_copies(folder, chats, unsent))
 
         self._orders.put(_Order("save copies", copy, lambda _: copy(None), failure=_Failure.SILENT))
 

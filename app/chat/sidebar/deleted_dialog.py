@@ -35,6 +35,7 @@ class DeletedDialog(QDialog):
         self.list.setObjectName("page-list")
         self.list.setAccessibleName(self.windowTitle())
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.list.setSpacing(2)
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)

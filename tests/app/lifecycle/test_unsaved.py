@@ -160,3 +160,19 @@ assert asked == [True, True], asked
 def test_the_end_that_the_system_wants_can_be_held_up() -> None:
     done = subprocess.run([sys.executable, "-c", HELD], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_unsent_text_that_cannot_be_saved_goes_along(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Store, "save_unsent", refuse)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    window.chat_panel.composer.field.setPlainText("What is an")
+    program = window.program
+    program.quit()
+    click(window, "Save elsewhere…")
+    qtbot.waitUntil(lambda: program.windows == [])
+    assert (tmp_path / "Unsent text.txt").read_text(encoding="utf-8") == "What is an"
