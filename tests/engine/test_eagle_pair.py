@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from engine.cli import plan as command
 from engine.cli.arguments import Parser
 from engine.engine import Engine
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, DraftError
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.model.heads.head_context import HeadContext
@@ -130,8 +130,10 @@ def refusal(**sources: str) -> str:
     with pytest.raises(CoppiceError) as refused:
         open_pair(LoadOptions(**sources))  # type: ignore[arg-type]  # sources alone
     estimate = Estimator(loaded=True).estimate(Appraise(3, LoadOptions(**sources)))  # type: ignore[arg-type]
-    assert (estimate.verdict, estimate.reason) == ("no", refused.value.message)
-    return str(refused.value.message)
+    error = refused.value
+    reason = error.reason if isinstance(error, DraftError) else error.message  # which model it is stands beside it
+    assert (estimate.verdict, estimate.reason) == ("no", reason)
+    return str(error.message)
 
 
 def test_what_does_not_fit_is_refused_in_a_sentence(beside: Beside, tmp_path: Path) -> None:
