@@ -264,7 +264,7 @@ def test_tokens_are_counted_as_they_will_be_read(loads: Loads) -> None:
 
 def test_every_round_says_which_of_its_nodes_write_nothing(loads: Loads) -> None:
     speculation = SpeculationOptions(method="specexec", budget=64)
-    events = answer(loads, STORY, GenerateOptions(speculation=speculation, max_new_tokens=400))
+    events = answer(loads, STORY, GenerateOptions(speculation=speculation, max_new_tokens=400), request=70)
     tokenizer = loads.engine.tokenizer
     given = [event.tree for event in events if isinstance(event, Round)]
     for tree in given:
