@@ -24,6 +24,10 @@ LONG_READING_SECONDS = 1.0
 """Nobody asks why a question was slow that was read within a second (Miller 1968: the limit of an unbroken thought)."""
 
 
+LITTLE_TO_READ = 100
+"""Tokens of a prompt that are read in one pass or two, whatever the model."""
+
+
 class CausePlace(Enum):
     """Where telemetry shows a cause."""
 
@@ -38,6 +42,7 @@ class Cause(Enum):
     """What an answer's speed comes from most."""
 
     READING = "reading"
+    BEGINNING = "slow to begin"
     PLAIN = "no speculation"
     UNGUESSED = "nothing guessed"
     SPARSE = "hardly any guesses"
@@ -117,7 +122,7 @@ def _with_largest_share(words: str, shares: Shares) -> str:
 def _cause(told: Statistics) -> Cause | None:
     spent = told.seconds
     if spent.prefill > max(spent.decode, LONG_READING_SECONDS):
-        return Cause.READING
+        return Cause.BEGINNING if 0 < told.prompt_tokens - told.cached_tokens < LITTLE_TO_READ else Cause.READING
     if told.passes < FEW_PASSES or not told.new_tokens:
         return None
     if not told.drafted_nodes and told.new_tokens <= told.passes:
@@ -179,6 +184,14 @@ _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
     Cause.READING: (
         mark("Much to read: {reading} of the time went into reading the question and what stands before it"),
         mark("Before the first token the models read the conversation, as far as they have not read it before."),
+        None,
+    ),
+    Cause.BEGINNING: (
+        mark("Slow to begin: {reading} of the time passed before the first token"),
+        mark(
+            "There was little to read. The first answer after loading prepares what all passes need, and where weights "
+            "come from RAM or disk, a pass brings all of them however short the question is."
+        ),
         None,
     ),
     Cause.PLAIN: (

@@ -2509,8 +2509,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
+            <source>Slow to begin: {reading} of the time passed before the first token</source>
+            <translation>Langsam im Anlaufen: {reading} der Zeit vergingen vor dem ersten Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
             <source>The whole target model ran once for every token.</source>
             <translation>Das ganze Zielmodell lief einmal für jedes Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>There was little to read. The first answer after loading prepares what all passes need, and where weights come from RAM or disk, a pass brings all of them however short the question is.</source>
+            <translation>Es gab wenig zu lesen. Die erste Antwort nach dem Laden bereitet vor, was alle Durchläufe brauchen, und wo Gewichte aus dem RAM oder von der Platte kommen, bringt ein Durchlauf alle, so kurz die Frage auch ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />

@@ -25,6 +25,9 @@ TABLE = (
     (told(7, 7, 0, target=1.0, decode=1.0), None),
     (told(40, 5, 300, **TARGET), None),
     (told(40, 5, 300, prefill=30.0, **TARGET), Cause.READING),
+    (replace(told(40, 5, 300, prefill=30.0, **TARGET), prompt_tokens=900), Cause.READING),
+    (replace(told(40, 5, 300, prefill=30.0, **TARGET), prompt_tokens=12), Cause.BEGINNING),
+    (replace(told(40, 5, 300, prefill=30.0, **TARGET), prompt_tokens=900, cached_tokens=890), Cause.BEGINNING),
     (told(3, 3, 0, prefill=0.9, target=0.1, decode=0.1), None),
     (plain(50, target=9.0, other=1.0, decode=10.0), Cause.PLAIN),
     (told(50, 50, 0, target=9.0, other=1.0, decode=10.0), Cause.UNGUESSED),  # no tree promised to pay
@@ -85,7 +88,8 @@ def any_figures(random: Random) -> Statistics:
     parts["target"] *= random.choice((1, 20))
     if random.random() < 0.7:  # as an engine adds them up
         parts["decode"] = parts["draft"] + parts["target"] + parts["other"]
-    return replace(told(tokens, passes, nodes, **parts), method=random.choice(("none", "specexec")))
+    told_of = told(tokens, passes, nodes, **parts)
+    return replace(told_of, method=random.choice(("none", "specexec")), prompt_tokens=random.choice((0, 20, 5000)))
 
 
 def test_any_figures_have_at_most_one_cause_and_bear_it_out() -> None:
@@ -108,10 +112,11 @@ def _bear_out(cause: Cause, statistics: Statistics) -> None:
     right = (statistics.new_tokens - statistics.passes) / statistics.drafted_nodes if statistics.drafted_nodes else 0.0
     has_lost = rate * spent.target <= spent.decode
     largest = max(shares.draft, shares.link, shares.compute, shares.other)
-    if cause is not Cause.READING:
+    if cause not in (Cause.READING, Cause.BEGINNING):
         assert statistics.passes >= FEW_PASSES
     holds = {
         Cause.READING: not spent.prefill <= spent.decode,
+        Cause.BEGINNING: not spent.prefill <= spent.decode and statistics.prompt_tokens > 0,
         Cause.PLAIN: rate <= 1,
         Cause.SPARSE: 0 < statistics.drafted_nodes < statistics.passes,
         Cause.EASY: rate >= EASY_RATE or right >= EASY_SHARE,
