@@ -25,7 +25,7 @@ LONG_READING_SECONDS = 1.0
 
 
 LITTLE_TO_READ = 100
-"""Tokens of a prompt that are read in one pass or two, whatever the model."""
+"""Tokens of a prompt, not read before: a pass or two read so few, whatever the model."""
 
 
 class CausePlace(Enum):

@@ -17,7 +17,7 @@ class Number:
 
 
 def localised(number: str) -> str:
-    """A number as English and Python write it, such as `1,024.5 GB`, with separators, and bytes, of the language."""
+    """A number as English and Python write it, such as `1,024.5 GB` or `28 bytes`, as the language writes it."""
     if (count := number.removesuffix(" bytes")) != number and count.isdecimal():
         return tr("%n bytes", n=int(count))
     locale = QLocale()
