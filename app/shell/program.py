@@ -10,7 +10,6 @@ from app.chat.archive.worker import Archive
 from app.engine.interface import EngineSwitch
 from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
-from app.engine.state import EngineState
 from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
@@ -21,7 +20,7 @@ from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.preferences import PreferencesFeature
 from app.shell.unsaved import UnsavedChats
-from app.shell.window import MainWindow
+from app.shell.window import EMPTY_NOTICE, MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
 from app.ui.file_dialogs import remember_folder
@@ -30,7 +29,7 @@ from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
-LOAD_NOTICE, UNLOADED_NOTICE = "load-failed", "unloaded"
+LOAD_NOTICE = "load-failed"
 SETTINGS_NOTICE, SETTINGS_RESET_NOTICE = "settings-not-saved", "settings-reset"
 
 _PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
@@ -248,7 +247,6 @@ class Program(QObject):
         library.pair_loaded.connect(self._on_pair_loaded)
         library.pair_loaded.connect(models.on_pair_loaded)
         library.pair_unloaded.connect(self._on_pair_unloaded)
-        library.state_changed.connect(self._on_library_state)
         library.load_failed.connect(self._on_load_failed)
         models.load_requested.connect(self.engines.load)
         models.cancel_requested.connect(library.cancel)
@@ -300,11 +298,7 @@ class Program(QObject):
     def _on_pair_unloaded(self, name: str) -> None:
         words = tr("{model} was unloaded, and its memory is free. No model is loaded.").format(model=name)
         again = self.library.load_again
-        self.tell(Notice(UNLOADED_NOTICE, words, action=tr("Load again"), tone=Tone.HINT, on_action=again))
-
-    def _on_library_state(self, state: EngineState) -> None:
-        if state.ready or state.busy:
-            self.withdraw(UNLOADED_NOTICE)
+        self.tell(Notice(EMPTY_NOTICE, words, action=tr("Load again"), tone=Tone.HINT, on_action=again))
 
     def _on_load_failed(self, failed: Failed) -> None:
         if self.models.is_open:

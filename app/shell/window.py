@@ -38,7 +38,7 @@ from app.ui.actions import Actions
 from app.ui.colors import Colors
 from app.ui.dock_widths import DockWidths
 from app.ui.file_dialogs import last_folder
-from app.ui.notices import Notice, NoticeStack
+from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import application_icon, icon
 from app.ui.widgets import FRAME, fit_screen
 from engine.protocol.messages import Failed
@@ -282,10 +282,9 @@ class MainWindow(QMainWindow):
             self.engines.reconnect()
         elif state.phase is Phase.STOPPED and ending is not None:
             self.tell_of_stopped_engine(ending)
-        elif state.phase is Phase.EMPTY:
-            self.notices.add(
-                Notice(EMPTY_NOTICE, tr("No model is loaded."), action=tr("Models…"), on_action=self.open_models)
-            )
+        elif state.phase is Phase.EMPTY and EMPTY_NOTICE not in (each.key for each in self.notices.notices):
+            words, choose = tr("No model is loaded."), tr("Models…")
+            self.notices.add(Notice(EMPTY_NOTICE, words, action=choose, tone=Tone.HINT, on_action=self.open_models))
 
 
 _BAR_WIDTH = 120

@@ -357,6 +357,7 @@ def test_a_model_is_unloaded_from_the_menu_and_loaded_again_from_the_notice(wind
     assert isinstance(command, Unload)
     link.answer(Finished(command.id, "unloaded"))
     assert not unload.isEnabled()
+    ask(window, "Hello?")  # what is told already is not told again
     assert window.status_area.words.text() == "No model loaded"
     (notice,) = window.notices.notices
     assert "No model is loaded" in notice.message
