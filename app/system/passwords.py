@@ -3,13 +3,14 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
 from app.system.addresses import join_password, names_person
 from app.system.background import attempt, start
 from app.system.secret_store import forget_secret, keep_secret, read_secret
+from app.system.window_thread import in_window_thread
 
 
 class Passwords(QObject):
@@ -19,13 +20,12 @@ class Passwords(QObject):
 
     changed = Signal()
     not_kept = Signal()
-    _found = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._known: dict[str, str] = {}  # by address; "" where there is none
         self._orders = _Orders()
-        self._found.connect(self._on_found)
+        self._found, self._refused = in_window_thread(self._on_found), in_window_thread(self._on_refused)
 
     def follow(self, addresses: Mapping[str, str], typed: Mapping[str, str]) -> None:
         """These addresses are used from now on, by the names of their options; `typed` are new passwords, by address.
@@ -35,37 +35,26 @@ class Passwords(QObject):
         used = {each for each in addresses.values() if names_person(each)}
         for address in self._known.keys() - used:
             self._known.pop(address)
-            self._do(lambda address=address: forget_secret(_name(address)))  # type: ignore[misc]
+            self._orders.put(partial(forget_secret, _name(address)))
         for address, password in typed.items():
             if address in used:
                 self._known[address] = password
-                self._do(lambda address=address, password=password: self._keep(address, password))  # type: ignore[misc]
+                self._orders.put(partial(_keep, _name(address), password, self._refused))
         for address in used - self._known.keys():
             self._known[address] = ""
-            self._do(lambda address=address: self._look(address))  # type: ignore[misc]
+            self._orders.put(partial(_look, _name(address), partial(self._found, address)))
 
     def complete(self, address: str) -> str:
         """The address with its password, if it has one."""
         return join_password(address, self._known.get(address, ""))
 
-    def _do(self, work: Callable[[], None]) -> None:
-        self._orders.put(work)
-
-    def _keep(self, address: str, password: str) -> None:
-        if not keep_secret(_name(address), password):
-            with suppress(RuntimeError):  # the window is gone
-                self.not_kept.emit()
-
-    def _look(self, address: str) -> None:
-        password = read_secret(_name(address))
-        if password:
-            with suppress(RuntimeError):
-                self._found.emit(address, password)
-
     def _on_found(self, address: str, password: str) -> None:
-        if self._known.get(address) == "":  # neither typed nor forgotten meanwhile
+        if password and self._known.get(address) == "":  # neither typed nor forgotten meanwhile
             self._known[address] = password
             self.changed.emit()
+
+    def _on_refused(self, _password: str) -> None:
+        self.not_kept.emit()
 
 
 class KeptSecret(QObject):
@@ -75,8 +64,6 @@ class KeptSecret(QObject):
     """
 
     changed = Signal()
-    _found = Signal(str)
-    _refused = Signal(str)
 
     def __init__(self, name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -85,30 +72,21 @@ class KeptSecret(QObject):
         self._is_looked_for = False
         self.value: str | None = None
         self.is_kept = True
-        self._found.connect(self._on_found)
-        self._refused.connect(self._on_refused)
+        self._found, self._refused = in_window_thread(self._on_found), in_window_thread(self._on_refused)
 
     def look(self) -> None:
         """Ask the keyring, unless it is known or asked already."""
         if self.value is None and not self._is_looked_for:
             self._is_looked_for = True
-            self._orders.put(self._look)
+            self._orders.put(partial(_look, self._name, self._found))
 
     def keep(self, secret: str) -> None:
         """Use this secret from now on; an empty one: none any more."""
         self.value, self.is_kept = secret, True
-        self._orders.put((lambda: self._keep(secret)) if secret else (lambda: forget_secret(self._name)))
+        self._orders.put(
+            partial(_keep, self._name, secret, self._refused) if secret else partial(forget_secret, self._name)
+        )
         self.changed.emit()
-
-    def _look(self) -> None:
-        found = attempt(lambda: read_secret(self._name), lambda _error: "")
-        with suppress(RuntimeError):  # the window is gone
-            self._found.emit(found)
-
-    def _keep(self, secret: str) -> None:
-        if not keep_secret(self._name, secret):
-            with suppress(RuntimeError):
-                self._refused.emit(secret)
 
     def _on_found(self, secret: str) -> None:
         self._is_looked_for = False
@@ -147,6 +125,15 @@ class _Orders:
         with self._lock:
             self._is_working = bool(self._waiting)
             return self._waiting.popleft() if self._waiting else None
+
+
+def _look(name: str, found: Callable[[str], None]) -> None:
+    found(attempt(lambda: read_secret(name), lambda _error: ""))
+
+
+def _keep(name: str, secret: str, refused: Callable[[str], None]) -> None:
+    if not keep_secret(name, secret):
+        refused(secret)
 
 
 def _name(address: str) -> str:

@@ -4,7 +4,6 @@
 `app.system.background` makes the threads.
 """
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -14,9 +13,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.i18n.translation import tr
 from app.system.background import Stop, attempt, report, start
+from app.system.window_thread import in_window_thread
 from engine.errors import Cancelled, CoppiceError
-
-_log = logging.getLogger(__name__)
 
 Work = Callable[[Stop], object]
 
@@ -25,26 +23,43 @@ class Job(QObject):
     """One piece of work. It ends in `done`, in `failed`, or, after `cancel`, in neither.
 
     Work that is an iterator is followed step by step: each goes into `stepped`, and the last one into `done` too.
-    It has no parent: the thread that does the work must never find it destroyed together with a window.
+    The thread has the errand and never this object: it would destroy it if it were the last to hold it.
     """
 
     stepped = Signal(object)
     done = Signal(object)
     failed = Signal(CoppiceError)
-    _made_step = Signal(object)
-    _ended = Signal(object, object)
 
     def __init__(self, work: Work, on_over: "Callable[[Job], None]") -> None:
         super().__init__()
-        self._work = work
         self._on_over = on_over
         self._stop = Stop()
-        self._made_step.connect(self._on_step)
-        self._ended.connect(self._on_ended)
+        self.errand = _Errand(work, self._stop, in_window_thread(self._on_step), in_window_thread(self._on_ended))
 
     def cancel(self) -> None:
         """Let nothing more be heard of it; the thread stops as soon as it can."""
         self._stop.ask()
+
+    def _on_step(self, step: object) -> None:
+        if not self._stop.asked:
+            self.stepped.emit(step)
+
+    def _on_ended(self, result: object, error: CoppiceError | None) -> None:
+        if not self._stop.asked:
+            if error is None:
+                self.done.emit(result)
+            else:
+                self.failed.emit(error)
+        self._on_over(self)
+
+
+class _Errand:
+    """What the thread of a job has: the work, the request to stop, and how to tell of steps and of the end."""
+
+    def __init__(
+        self, work: Work, stop: Stop, made_step: Callable[[object], None], ended: Callable[[object, object], None]
+    ) -> None:
+        self._work, self._stop, self._made_step, self._ended = work, stop, made_step, ended
 
     def perform(self) -> None:
         """Do the work; for the thread that does it."""
@@ -63,10 +78,7 @@ class Job(QObject):
             report(unknown)
             words = tr("That did not work: {reason}").format(reason=str(unknown) or type(unknown).__name__)
             error = CoppiceError(words, tr("Details are in the application's log."))
-        try:
-            self._ended.emit(result, error)
-        except RuntimeError:
-            _log.debug("The result is not waited for any more")  # the window is gone
+        self._ended(result, error)
 
     def _follow(self, steps: Iterator[object]) -> object:
         """The last step; each is announced on the way. What the work cleans up, it cleans up in this thread."""
@@ -74,23 +86,11 @@ class Job(QObject):
         try:
             for last in steps:
                 self._stop.check()
-                self._made_step.emit(last)
+                self._made_step(last)
         finally:
             if isinstance(steps, Generator):
                 steps.close()
         return last
-
-    def _on_step(self, step: object) -> None:
-        if not self._stop.asked:
-            self.stepped.emit(step)
-
-    def _on_ended(self, result: object, error: CoppiceError | None) -> None:
-        if not self._stop.asked:
-            if error is None:
-                self.done.emit(result)
-            else:
-                self.failed.emit(error)
-        self._on_over(self)
 
 
 class Jobs(QObject):
@@ -98,7 +98,7 @@ class Jobs(QObject):
 
     def __init__(self, at_a_time: int, name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._waiting: SimpleQueue[Job | None] = SimpleQueue()
+        self._waiting: SimpleQueue[_Errand | None] = SimpleQueue()
         self._at_a_time = at_a_time
         self._going: set[Job] = set()
         self._threads = [start(name, partial(_work_off, self._waiting)) for _ in range(at_a_time)]
@@ -107,7 +107,7 @@ class Jobs(QObject):
         """Put a piece of work into the queue; connect to its signals at once: nothing is sent before that."""
         job = Job(work, self._going.discard)
         self._going.add(job)
-        self._waiting.put(job)
+        self._waiting.put(job.errand)
         return job
 
     @property
@@ -130,9 +130,9 @@ class Jobs(QObject):
         return not any(thread.is_alive() for thread in self._threads)
 
 
-def _work_off(waiting: "SimpleQueue[Job | None]") -> None:
-    while job := waiting.get():
-        attempt(job.perform, lambda _error: None)
+def _work_off(waiting: "SimpleQueue[_Errand | None]") -> None:
+    while errand := waiting.get():
+        attempt(errand.perform, lambda _error: None)
 
 
 class Task(QObject):
@@ -165,7 +165,7 @@ class Task(QObject):
         if self._job is None:
             self._job = Job(self._work, lambda _job: None)
             self._job.done.connect(self._on_done)
-            start(self._name, self._job.perform)
+            start(self._name, self._job.errand.perform)
 
     def _on_done(self, result: object) -> None:
         self._job = None

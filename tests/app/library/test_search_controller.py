@@ -1,7 +1,9 @@
 """The search and the facts as the dialog drives them: pages, states, nothing stale, nothing waited for."""
 
+import gc
 import itertools
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,6 +160,28 @@ def test_a_cancelled_job_is_not_heard_of_again(qtbot: QtBot, jobs: Jobs) -> None
         pass
     qtbot.waitUntil(lambda: jobs.idle)
     assert (done.args, heard) == (["next"], [])
+
+
+def test_a_job_that_nobody_waits_for_is_not_left_to_its_thread(qtbot: QtBot) -> None:
+    """A thread that is the last to hold an object destroys it, maybe while Qt delivers to it: the process ended."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def work(_stop: Stop) -> None:
+        entered.set()
+        go_on.wait(20)
+
+    jobs = Jobs(1, "test")
+    job = weakref.ref(jobs.start(work))
+    assert entered.wait(20)
+    jobs.close()
+    threads = jobs._threads
+    del jobs
+    gc.collect()
+    assert job() is None
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+    qtbot.wait(1)  # what it told is told to nobody
 
 
 def test_what_nobody_expected_is_a_sentence(
