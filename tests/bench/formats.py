@@ -26,9 +26,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.gguf_header import TYPES
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
-from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import product
 from engine.model.safetensors_header import TensorInfo, read_header

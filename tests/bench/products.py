@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, scaled_dot_product_attention
 
+from engine.gguf_header import TYPES
 from engine.loading.measurements.measuring import attend_in_steps
-from engine.model.gguf.block_types import TYPES
 from engine.model.products import product
 from engine.model.products.bfloat_loops import bfloat_loop, loop_for
 from engine.model.products.layouts import BLOCKS

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from engine.gguf_header import TYPES
 from engine.loading.out_of_memory import ALLOCATOR_VARIABLES, let_gpu_segments_grow
-from engine.model.gguf.block_types import TYPES
 from tests.bench import cuda, first_light, formats
 from tests.bench.cuda import ModelRun
 from tests.bench.first_light_page import PAGE, write_page

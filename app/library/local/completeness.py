@@ -30,10 +30,9 @@ def damage_of_gguf(path: Path) -> str:
 
 
 def damage_behind(beginning: GgufBeginning, path: Path) -> str:
-    """The same for a GGUF file whose beginning was read: whether its last tensor begins inside it."""
-    last = max((tensor.offset for tensor in beginning.tensors), default=-1)
+    """The same for a GGUF file whose beginning was read."""
     size = path.stat().st_size
-    needed = beginning.data + last + 1
+    needed = beginning.data + max((tensor.offset + tensor.nbytes for tensor in beginning.tensors), default=0)
     return _cut_off(path, size, needed) if beginning.tensors and size < needed else ""
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from engine.gguf_header import BlockType
 from engine.model.decoding.bit_fields import field
 from engine.model.decoding.compiled import fused
 from engine.model.decoding.grids import spread_bits
 from engine.model.decoding.lookup import levels_of
 from engine.model.decoding.tables import table
 from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, weave, words
-from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS
 from engine.model.products.product import blocks as stored_blocks
 from engine.model.products.product import decoded

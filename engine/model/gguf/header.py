@@ -10,15 +10,16 @@ from types import MappingProxyType
 from engine.errors import ModelError
 from engine.gguf_header import (
     FETCH_AGAIN,
+    BlockType,
     GgufBeginning,
     LazyArray,
     TensorEntry,
     architecture_of,
+    block_type,
     read_beginning,
     twice,
     unreadable,
 )
-from engine.model.gguf.block_types import BlockType, block_type
 from engine.protocol.sentences import say, shown
 
 MAX_SHARDS = 1024

@@ -12,9 +12,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from engine.gguf_header import BlockType
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
-from engine.model.gguf.block_types import BlockType
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
 Order = Literal[

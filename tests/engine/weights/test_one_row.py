@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.model.gguf.block_types import TYPES
+from engine.gguf_header import TYPES
 from engine.model.products import programs
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Gate, Group, Member, multiply

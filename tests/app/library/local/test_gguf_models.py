@@ -40,11 +40,13 @@ def test_files_that_are_cut_off_are_told_from_their_tables(tmp_path: Path) -> No
     write(tmp_path, {"a.gguf": gguf()[:28], "b.gguf": gguf()[:20_000], "c.gguf": gguf()})
     parts = {f"d-0000{number}-of-00002.gguf": gguf(padding=1 << 17) for number in (1, 2)}
     write(tmp_path, parts | {"d-00002-of-00002.gguf": gguf()[:20_000]})
+    write(tmp_path, {"e-00001-of-00002.gguf": gguf(), "e-00002-of-00002.gguf": gguf()[:-100]})
     said = {model.name: model.problem for model in find_models(tmp_path / "none", [tmp_path], Stop())}
     assert said["a"] == "a.gguf is damaged or cut off."
     assert said["b"].startswith("b.gguf is cut off: only 20.0 kB of at least ")
     assert said["c"] == ""
     assert said["d"].startswith("d-00002-of-00002.gguf is cut off")
+    assert said["e"].startswith("e-00002-of-00002.gguf is cut off"), "inside its last tensor"
 
 
 def test_one_variant_is_deleted_and_put_back_without_the_other(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.gguf_header import TYPES
 from engine.model.decoding.compiled import Compiled, fused
 from engine.model.formats import awq, four_bits, mxfp4, nvfp4, packed_integers
 from engine.model.gguf.block_decoders import DECODERS
-from engine.model.gguf.block_types import TYPES
 from tests.campaigns.extent import choose
 
 BYTES = {kind.name: kind.nbytes for kind in TYPES}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from engine.gguf_header import TYPES
 from engine.model.decoding.chunks import CHUNK_WEIGHTS, FEWEST, chunk_weights, in_chunks
 from engine.model.decoding.workers import work_through
-from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from tests.engine.model.gguf.test_block_decoders import blocks, same_bits
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.gguf_header import TYPES, BlockType
 from engine.model.decoding import chunks
-from engine.model.gguf.block_types import TYPES, BlockType
 from engine.model.gguf.packed_blocks import Gguf, Order
 from tests.engine.gguf_files import decode
 

@@ -9,12 +9,12 @@ import torch
 import transformers
 
 from engine.errors import ModelError
+from engine.gguf_header import TYPES
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.facts import open_facts
 from engine.model.families.verified_families import VERIFIED
 from engine.model.formats.packed import PackedWeight
-from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.names import FAMILIES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.gguf.settings import Settings

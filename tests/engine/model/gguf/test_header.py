@@ -14,9 +14,8 @@ import pytest
 import transformers
 
 from engine.errors import ModelError
-from engine.gguf_header import MAX_HEADER_BYTES, LazyArray
+from engine.gguf_header import MAX_HEADER_BYTES, TYPES, LazyArray
 from engine.model.checkpoint import open_checkpoint
-from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.header import read_gguf, read_lists, shard_names
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from tests.campaigns.extent import choose

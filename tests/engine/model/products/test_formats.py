@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.gguf_header import TYPES
 from engine.model.formats.awq import Awq, AwqGemv
 from engine.model.formats.bitsandbytes import FourBits
 from engine.model.formats.compressed_tensors import Integers8
@@ -14,7 +15,6 @@ from engine.model.formats.fp8 import Fp8
 from engine.model.formats.nvfp4 import Float4
 from engine.model.formats.packed import PackedFormat
 from engine.model.formats.packed_integers import PackedIntegers
-from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import layouts, product
 from engine.model.products.bfloat_loops import bfloat_loop

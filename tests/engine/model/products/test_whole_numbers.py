@@ -11,7 +11,7 @@ import torch
 from gguf import GGMLQuantizationType, quantize
 from torch import Tensor
 
-from engine.model.gguf.block_types import TYPES
+from engine.gguf_header import TYPES
 from engine.model.products import layouts, product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Group, Member, multiply

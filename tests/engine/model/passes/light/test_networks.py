@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.gguf_header import TYPES
 from engine.model.context import Context
-from engine.model.gguf.block_types import TYPES
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network, wrap
 from engine.model.passes.light import head as light_head
