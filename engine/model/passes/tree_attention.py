@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
@@ -147,7 +146,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scal
         found = scaled_dot_product_attention(in_one, key, value, attn_mask=folded, scale=scale)
     elif mask is None and _flash_takes(query, key, value):
         is_whole = rows == slots
-        seen: Any = None if is_whole else causal_lower_right(rows, slots)
+        seen: Any = None if is_whole else _aligned_below(rows, slots)
         found = scaled_dot_product_attention(
             query, key, value, attn_mask=seen, is_causal=is_whole, scale=scale, enable_gqa=group > 1
         )
@@ -156,6 +155,14 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scal
         beside = query.reshape(shared, group, rows, -1)
         found = scaled_dot_product_attention(beside, keys, values, attn_mask=mask, is_causal=mask is None, scale=scale)
     return found.reshape(1, heads, rows, -1)
+
+
+def _aligned_below(rows: int, slots: int) -> Tensor:
+    """What the last rows of a text see, for CUDA's kernel: to import its module takes half a second of every start."""
+    from torch.nn.attention.bias import causal_lower_right  # noqa: PLC0415
+
+    made: Tensor = causal_lower_right(rows, slots)
+    return made
 
 
 def _flash_takes(query: Tensor, key: Tensor, value: Tensor) -> bool:
