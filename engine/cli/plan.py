@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
+from engine.cli.progress import say
 from engine.protocol.options import DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
 from engine.weights.planning.machine import gib
 
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help="as measured for this pair")
     add("--link-rate", type=values.rate, default=None, metavar="GB/S", help="RAM to GPU, as measured")
     add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="SSD to RAM, as measured")
-    add("--measure", action="store_true", help="measure this machine first, for a second or two, and remember it")
+    add("--measure", action="store_true", help="measure this machine first, which may take a minute, and remember it")
     add("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
@@ -71,15 +72,18 @@ def plan(arguments: argparse.Namespace) -> None:
         recall_answer,
         recall_measured,
     )
-    from engine.loading.store import cache_root  # noqa: PLC0415
+    from engine.loading.store import cache_root, compiled_folder  # noqa: PLC0415
     from engine.loading.ways import told_ways  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
+    from engine.model.products.compiling import keep_compiled_in  # noqa: PLC0415
     from engine.model.shape import model_sizes  # noqa: PLC0415
 
     options = _options(arguments)
     pair, common = _open(options)
     device = choose_device(arguments.device)
     if arguments.measure:
+        say("Measuring this machine.")
+        keep_compiled_in(compiled_folder(options))
         find_arithmetic(pair, device, lambda: None)
     arithmetic = recall_arithmetic(options, device)
     here = recall_measured(pair, device, arithmetic)

@@ -33,7 +33,7 @@ from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
 from engine.loading.rates import remember_answer
-from engine.loading.store import cache_root
+from engine.loading.store import cache_root, compiled_folder
 from engine.loading.ways import small_trees
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
@@ -250,7 +250,7 @@ def load_pair(
     give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
-    keep_compiled_in(cache_root(pair.options) / "compiled")  # before anything could be compiled
+    keep_compiled_in(compiled_folder(pair.options))  # before anything could be compiled
     arithmetic = find_arithmetic(pair.identity, device, cancellation.check)
     dtype = dtype_for(pair.options.weights, pair.target, device, arithmetic)
     require_not_refused(pair.target, dtype, device, pair.options)

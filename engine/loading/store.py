@@ -38,6 +38,11 @@ def cache_root(options: LoadOptions) -> Path:
     return Path(platformdirs.user_cache_dir("coppice"))
 
 
+def compiled_folder(options: LoadOptions) -> Path:
+    """Where compiled loops are kept."""
+    return cache_root(options) / "compiled"
+
+
 def cache_folder(options: LoadOptions) -> Path:
     """Where prepared models are kept."""
     return cache_root(options) / "prepared"

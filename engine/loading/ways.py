@@ -18,11 +18,13 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.shape import model_sizes
 from engine.weights.planning.advice import Basis, Told, told, verdict_of
 from engine.weights.planning.machine import Memory, Rates, all_memory
+from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.placement import Plan
 from engine.weights.planning.seen import Seen
 from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, counts_of, largest_kept, ways_of, without_copies
 
 FORMATS: tuple[Literal["int8", "nf4"], ...] = ("int8", "nf4")  # that Coppice makes by itself, at their numbers of bits
+FEWER = 0.8  # times the bytes that are read now, from which another format is worth what it rounds
 
 
 def told_ways(
@@ -95,7 +97,7 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
     sizes = model_sizes(target)
     for name in FORMATS:
         needs = with_kv(needs_of(target, sizes, name, device, question.arithmetic), sizes, question.kv_form)
-        if sum(layer.stored_bytes for layer in needs.layers) >= sum(each.stored_bytes for each in asked.target.layers):
+        if _bytes_of(needs) > FEWER * _bytes_of(asked.target):
             continue
         measured = benchmark_of(target, name, device, cache, question.arithmetic).recall()
         rates = measured.rates if measured else _unmeasured(asked)
@@ -107,6 +109,10 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
             is_measured=measured is not None,
             seen=_drafting_of(asked.seen),
         )
+
+
+def _bytes_of(needs: ModelNeeds) -> int:
+    return sum(layer.stored_bytes for layer in needs.layers)
 
 
 def _drafting_of(seen: Seen | None) -> Seen | None:
