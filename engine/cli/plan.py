@@ -64,7 +64,7 @@ def plan(arguments: argparse.Namespace) -> None:
     # torch is imported only behind a command line that makes sense
     from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
     from engine.loading.measurements.benchmark import benchmark_of  # noqa: PLC0415
-    from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.planning import plan_pair  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import (  # noqa: PLC0415
         measure_draft,
@@ -77,6 +77,7 @@ def plan(arguments: argparse.Namespace) -> None:
     from engine.model.device import choose_device  # noqa: PLC0415
     from engine.model.products.compiling import keep_compiled_in  # noqa: PLC0415
     from engine.model.shape import model_sizes  # noqa: PLC0415
+    from engine.weights.planning.usual_rates import usual_rates  # noqa: PLC0415
 
     options = _options(arguments)
     pair, common = _open(options)
@@ -93,10 +94,11 @@ def plan(arguments: argparse.Namespace) -> None:
         here = measure_draft(pair, here, lambda: None, arithmetic)
     measured, last_answer = here.target, recall_answer(pair, arguments.budget)
     question = question_for(pair, here, arithmetic=arithmetic)
-    question = _as_given(question, arguments, usual_rates(device))
+    formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
+    is_packed = bool(formats) or arguments.weights in COMPRESSED
+    question = _as_given(question, arguments, usual_rates(device, is_packed))
     found = plan_pair(pair.target, pair.draft, device, question)
     told = told_ways(pair.target, pair.draft, device, question, found, cache_root(options))
-    formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
         best = None if arguments.budget else told.expected

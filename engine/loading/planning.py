@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import torch
 
-from engine import accelerator
 from engine.errors import InputError
 from engine.loading.pair import words_of_positions
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
@@ -29,10 +28,11 @@ from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
+from engine.weights.planning.machine import Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.usual_rates import usual_rates
 from engine.weights.planning.ways import (
     NO_TREE,
     Case,
@@ -223,7 +223,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         _drafting(target, draft, sizes, question, device) if draft else None,
         Machine(
             question.memory or memory_now(device.type),
-            question.rates or usual_rates(device),
+            question.rates or usual_rates(device, needs.is_packed),
             drafting=question.draft_rates,
         ),
         work,
@@ -283,11 +283,6 @@ def _sized(case: Case, found: Plan, trees: Sequence[TreeYield]) -> Plan:
         return best.tokens_per_second if best and plan.fits else 0.0
 
     return max(plans, key=rate)
-
-
-def usual_rates(device: torch.device) -> Rates:
-    """Conservative rates of a machine with such a device, for one that was not measured."""
-    return GPU_RATES if accelerator.is_accelerator(device) else CPU_RATES
 
 
 def context_for(name: str, longest: int, asked: int) -> int:

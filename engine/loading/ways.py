@@ -21,6 +21,7 @@ from engine.weights.planning.machine import Memory, Rates, all_memory
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.placement import Plan
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.usual_rates import usual_rates
 from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, counts_of, largest_kept, ways_of, without_copies
 
 FORMATS: tuple[Literal["int8", "nf4"], ...] = ("int8", "nf4")  # that Coppice makes by itself, at their numbers of bits
@@ -100,7 +101,7 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
         if _bytes_of(needs) > FEWER * _bytes_of(asked.target):
             continue
         measured = benchmark_of(target, name, device, cache, question.arithmetic).recall()
-        rates = measured.rates if measured else _unmeasured(asked)
+        rates = measured.rates if measured else _unmeasured(asked, device)
         yield replace(
             asked,
             name=name,
@@ -120,12 +121,12 @@ def _drafting_of(seen: Seen | None) -> Seen | None:
     return replace(seen, tiers=(-1, -1, -1)) if seen else None
 
 
-def _unmeasured(asked: Case) -> Rates:
+def _unmeasured(asked: Case, device: torch.device) -> Rates:
     """Of fewer bits on the same machine: they are decoded as fast as weights in 4 bits were when it was measured.
 
-    How fast they are multiplied as they are stored, which is faster with a few rows, is not known.
+    A processor multiplies them as they are stored, how fast is assumed.
     """
-    return replace(asked.machine.rates, stored=None)
+    return replace(asked.machine.rates, stored=usual_rates(device, is_packed=True).stored)
 
 
 def _with_all_memory(asked: Case, device: torch.device) -> Iterator[Case]:

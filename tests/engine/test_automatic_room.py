@@ -15,7 +15,8 @@ from engine.protocol.options import AUTO_ROOM, GenerateOptions, LoadOptions, Sam
 from engine.speculation.interfaces import Method
 from engine.speculation.method_choice import ChosenMethod, MethodInputs, strategy_for
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts
-from engine.weights.planning.machine import GIB, GPU_RATES, Memory
+from engine.weights.planning.machine import GIB, Memory
+from engine.weights.planning.usual_rates import GPU_RATES
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Named
 from tests.engine.tiny_models import tiny_model

@@ -15,7 +15,7 @@ from engine.loading.pair import open_pair
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.planning.machine import CPU_RATES
+from engine.weights.planning.usual_rates import CPU_RATES
 
 
 def test_of_two_measurements_the_faster_figures_count() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from engine.errors import Cancellation, InputError
-from engine.loading.planning import Question, context_for, expected_tokens_per_pass, needs_of, plan_pair
+from engine.loading.planning import Question, case_of, context_for, expected_tokens_per_pass, needs_of, plan_pair
 from engine.loading.preparation import COMPRESSED, prepare_model
 from engine.model import context as context_room
 from engine.model.checkpoint import Checkpoint, open_checkpoint
@@ -22,9 +22,9 @@ from engine.protocol.options import SpeculationOptions
 from engine.speculation import method_choice
 from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room
-from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.needs import Workload, fixed_bytes
 from engine.weights.planning.placement import Override
+from engine.weights.planning.usual_rates import CPU_RATES
 from engine.weights.store.layout import PAGE, layout_of_shards
 from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import choose
@@ -197,3 +197,17 @@ def test_the_planner_counts_with_the_engines_own_figures() -> None:
     assert needs_room.DRAFT_REACH == specexec.REACH
     assert needs_room.TREE_SLOTS == method_choice.LARGEST + 1
     assert (SpeculationOptions().batch, SpeculationOptions().depth) == (needs_room.DRAFT_BATCH, needs_room.DRAFT_PASSES)
+
+
+def test_packed_weights_are_not_told_as_decoded_for_every_pass_before_they_were_measured(tmp_path: Path) -> None:
+    """A 70B in 4 bits was told to give a token in two minutes, where reading it from SSD takes ten seconds."""
+    checkpoint = saved(tmp_path / "model", "llama", **WIDE)
+    rates = {
+        weights: case_of(checkpoint, None, CPU, Question(weights, budget=1)).machine.rates
+        for weights in ("bfloat16", "nf4")
+    }
+    assert rates["bfloat16"].stored is None
+    stored = rates["nf4"].stored
+    assert stored is not None
+    assert stored(1.0) < 0.1 / CPU_RATES.decode
+    assert stored(64.0) < 1.0 / CPU_RATES.decode

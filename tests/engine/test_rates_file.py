@@ -10,8 +10,8 @@ import pytest
 from engine.loading import store
 from engine.loading.measurements.rates_file import NAME, LastAnswer, RatesFile, SeenHere
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.usual_rates import CPU_RATES
 from engine.weights.planning.ways import TreeYield
 
 RATES = replace(CPU_RATES, products=PassTime((1, 64), (0.2, 0.4)), attention=PassTime((1,), (0.1,)))

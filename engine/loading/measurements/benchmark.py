@@ -34,7 +34,7 @@ from engine.loading.measurements.overheads import Narrow, level_overhead, pass_o
 from engine.loading.measurements.rates_file import Measured, RatesFile
 from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples
 from engine.loading.pair import OF_TARGET, PairIdentity
-from engine.loading.planning import lies_in_shards, needs_of, usual_rates
+from engine.loading.planning import lies_in_shards, needs_of
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
@@ -49,6 +49,7 @@ from engine.protocol.heads import is_eagle3
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import FEW_ROWS, Rates
 from engine.weights.planning.needs import ModelNeeds
+from engine.weights.planning.usual_rates import usual_rates
 from engine.weights.planning.volume import volume_of
 from engine.weights.streaming.copy_stream import CudaCopyStream
 
@@ -126,7 +127,7 @@ class Benchmark:
 
     def _measured(self, check: Callable[[], None], like: Rates | None) -> Rates:
         timer = DeviceTimer(self.device, self.dtype, check)
-        usual = usual_rates(self.device)
+        usual = usual_rates(self.device, self.needs.is_packed)
         cold = cold_cache(self.device, sum(layer.stored_bytes for layer in self.needs.layers))
         products = product_time(self.needs, timer, cold)
         rows, seconds = products.rows[-1], products.seconds[-1]

@@ -136,12 +136,6 @@ class Machine:
     drafting: Rates | None = None
 
 
-# Conservative figures for a machine that was not measured yet: a desktop of some eight cores with two channels of
-# memory, and a mid-range gaming card on PCIe 4.0 x16; both with a PCIe 3.0 SSD.
-CPU_RATES = Rates(link=10.0, ssd=2.0, memory=30.0, tflops=0.5, decode=0.5)
-GPU_RATES = Rates(link=22.0, ssd=2.0, memory=400.0, tflops=40.0, decode=80.0)
-
-
 def memory_now(device: str) -> Memory:
     """Free memory for a model that computes on a `device` of this type, and what of it is left to other programs.
 

@@ -12,9 +12,10 @@ from engine.weights.planning.advice import Basis, told
 from engine.weights.planning.arrangement import all_in
 from engine.weights.planning.expert_ways import ExpertWay
 from engine.weights.planning.forecast import STREAMED_WAYS, Forecast, forecast
-from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory, Rates
+from engine.weights.planning.machine import GIB, Machine, Memory, Rates
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override
+from engine.weights.planning.usual_rates import GPU_RATES
 from engine.weights.planning.ways import Case, TreeYield, Ways, ways_of
 from tests.campaigns.extent import choose
 

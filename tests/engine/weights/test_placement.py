@@ -7,9 +7,10 @@ import pytest
 from engine.errors import InputError
 from engine.protocol.options import Place
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.planning.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
+from engine.weights.planning.machine import GIB, Machine, Memory, Rates, Rings
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override, plan
+from engine.weights.planning.usual_rates import CPU_RATES, GPU_RATES
 from engine.weights.streaming.layer_stream import StreamOptions
 
 MIB = 1 << 20

@@ -6,10 +6,11 @@ import pytest
 
 from engine.speculation.tuning.pass_time import ENOUGH, MeasuredPasses, PassTime
 from engine.weights.planning.forecast import forecast
-from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory
+from engine.weights.planning.machine import GIB, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.usual_rates import GPU_RATES
 from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest
 
 SHAPE = PassShape(32_000, 4096, 32, 4096, 11_008, 2)

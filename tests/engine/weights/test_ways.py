@@ -11,10 +11,11 @@ from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.advice import Basis, Told, told
 from engine.weights.planning.arrangement import all_in
 from engine.weights.planning.forecast import STREAMED_WAYS, forecast
-from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory
+from engine.weights.planning.machine import GIB, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, expected_distinct
 from engine.weights.planning.placement import Override
 from engine.weights.planning.seen import Given, Seen
+from engine.weights.planning.usual_rates import GPU_RATES
 from engine.weights.planning.ways import ADVISED, Case, TreeYield, Ways, counts_of, largest_kept, ways_of
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
