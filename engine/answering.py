@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -79,7 +79,9 @@ class Answering:
         is_complete = False
         try:
             with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
-                yield events.prefilled(self._tokens)
+                with watcher.reading(_part_read(loaded, len(self._tokens) - 1)):
+                    prefilled = events.prefilled(self._tokens)
+                yield prefilled
                 with self._idle_drafting():
                     yield from events.follow(self._rounds)
             is_complete = True
@@ -112,6 +114,19 @@ class Answering:
         """One pass of the draft, and what it gives: both where the target's layers are not ahead of them."""
         with accelerator.on_stream(self._loaded.draft_stream):
             return self._parts.keep_drafting()
+
+
+def _part_read(loaded: LoadedPair, tokens: int) -> Callable[[int], float]:
+    """How much of so many tokens the target has read of those that it had not, by the layer that a pass has come to."""
+    target, layers = loaded.target, len(loaded.target.network.layers)
+    begin: list[int] = []
+
+    def part(layer: int) -> float:
+        begin[:] = begin or [target.length]  # of the first pass: what is kept of earlier turns is there by then
+        rows = min(target.pass_rows, tokens - target.length)
+        return (target.length - begin[0] + rows * layer / layers) / max(1, tokens - begin[0])
+
+    return part
 
 
 def _inputs(

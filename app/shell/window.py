@@ -22,7 +22,7 @@ from app.chat.conversations import Conversations
 from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
-from app.chat.history.answering import waiting_words
+from app.chat.history.answering import reading_words, waiting_words
 from app.chat.history.message import Message
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
@@ -300,7 +300,7 @@ class StatusArea(QWidget):
         super().__init__(parent)
         self._state = EngineState()
         self._answering = False
-        self._waiting = ""
+        self._waiting = self._reading = ""
         self._dot = QLabel(self)
         self._dot.setObjectName("dot")
         self.words = QLabel(self)
@@ -341,10 +341,10 @@ class StatusArea(QWidget):
         self._show()
 
     def show_answer(self, answer: Message, _added: str) -> None:
-        """Show whether it waits for others; every piece of an answer comes by here."""
-        waiting = waiting_words(answer)
-        if waiting != self._waiting:
-            self._waiting = waiting
+        """Show whether it waits for others, or for its question; every piece of an answer comes by here."""
+        waiting, reading = waiting_words(answer), reading_words(answer) if answer.reading else ""
+        if (waiting, reading) != (self._waiting, self._reading):
+            self._waiting, self._reading = waiting, reading
             self._show()
 
     def _show(self) -> None:
@@ -352,7 +352,8 @@ class StatusArea(QWidget):
         loading = state.phase is Phase.LOADING
         words, phase = state.words, state.phase.value
         if self._answering and state.ready:
-            words, phase = (self._waiting, "waiting") if self._waiting else (tr("Answering"), "answering")
+            words = self._waiting or self._reading or tr("Answering")
+            phase = "waiting" if self._waiting else "answering"
         self.words.setText(words)
         self.progress.setVisible(loading)
         self.progress.setRange(0, state.total)  # an empty range shows that something goes on

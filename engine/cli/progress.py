@@ -2,7 +2,7 @@
 
 import sys
 
-from engine.protocol.messages import Loading
+from engine.protocol.messages import Event, Loading, Reading
 
 
 def say(line: str) -> None:
@@ -13,3 +13,16 @@ def say(line: str) -> None:
 def say_loading(event: Loading) -> None:
     """Print how far a load is."""
     say(event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}")
+
+
+class ReadingSaid:
+    """Prints how much of a prompt was read that takes long, a line for every tenth."""
+
+    def __init__(self) -> None:
+        self._tenths = 0
+
+    def hear(self, event: Event) -> None:
+        """Print a line, if it is due."""
+        if isinstance(event, Reading) and int(10 * event.part) != self._tenths:
+            self._tenths = int(10 * event.part)
+            say(f"Reading the prompt: {10 * self._tenths} %")

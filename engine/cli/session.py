@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.cli.progress import say, say_loading
+from engine.cli.progress import ReadingSaid, say, say_loading
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.text.prompt import Prompt
@@ -44,6 +45,7 @@ class Session:
     def __init__(self, options: LoadOptions, quiet: bool) -> None:
         """Load the pair; `quiet` keeps stderr empty. Raises `CoppiceError`."""
         begin = time.perf_counter()
+        self._quiet = quiet
         self._bytes_before = process_bytes()
         self.loaded: Loaded | None = None
         self.engine = self._load(options, quiet)
@@ -76,7 +78,8 @@ class Session:
     def answer(self, prompt: Prompt, options: GenerateOptions) -> Iterator[tuple[str, CollectedAnswer]]:
         """Yields each piece of text with the answer so far; the last one is complete."""
         answer = CollectedAnswer()
-        for event in self.engine.generate(0, prompt, options):
+        watcher = None if self._quiet else Watcher(ReadingSaid().hear, judges=options.verdicts)
+        for event in self.engine.generate(0, prompt, options, watcher):
             if isinstance(event, Round):
                 answer.rounds.append(event)
                 answer.text += event.text

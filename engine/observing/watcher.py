@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from engine.model.passes.layer_hooks import KnownHook
-from engine.protocol.messages import Event
+from engine.protocol.messages import Event, Reading
 from engine.protocol.messages import Tree as TreeMessage
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.speculation.trees.tree import Tree, enlarge
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SLOW_SECONDS = 0.3  # a pass that takes less is over before one could follow it
 EVENTS_APART = 1 / 16  # seconds, in the long run
 BURST = 4  # events that may come at once; with `EVENTS_APART` never more than 20 a second
+READ_APART = 0.5  # seconds: as often it is told how much of a prompt was read, once that has taken a second
+LONG_READING = 1.0
 DRAFTS_APART = 0.05  # seconds: nobody can follow more than 20 trees a second
 MOST_JUDGED = 1 << 18  # nodes of past rounds that can be asked about, of 64 bytes each
 SLOW_ROUND = 0.25  # seconds; a tree of a round that takes less is verified before one could see it grow
@@ -149,6 +151,8 @@ class Watcher:
         self._checked: Tree | None = None  # what the target's pass is about; None between passes
         self._is_passing = False
         self._throttle = LayerThrottle()
+        self._read: Callable[[int], float] | None = None  # while a prompt is read
+        self._reading_began = self._last_reading = 0.0
         self._judged = _Rounds()
         self._verdicts: TargetLogProbs | None = None
 
@@ -168,6 +172,19 @@ class Watcher:
         self._is_passing = True
         self._round_began, self._was_slow = time.monotonic(), False
         return self
+
+    @contextmanager
+    def reading(self, part: Callable[[int], float]) -> Iterator[None]:
+        """While it is open, a prompt is read; `part`: how much of it was, by the layer that a pass has come to.
+
+        It is told whatever is watched: a person waits for it.
+        """
+        self._read, self._reading_began = part, time.monotonic()
+        self._last_reading = self._reading_began + LONG_READING - READ_APART
+        try:
+            yield
+        finally:
+            self._read = None
 
     @contextmanager
     def answering(
@@ -210,6 +227,7 @@ class Watcher:
         """A pass over the target's layers has come to this one, and may have to wait for its weights."""
         if not self._is_passing:
             return
+        self._tell_reading(layer)
         self._tell_draft()
         if self._wanted.layers and self._throttle.come_to(layer):
             self._post(Passing(self._request, layer, waits, self._stream.arriving if self._stream else ()))
@@ -246,6 +264,12 @@ class Watcher:
         log_probs = best.best_log_probs[question.node].tolist()
         pieces = tuple(judged.piece(token) for token in tokens)
         return Inspected(question.id, question.index, question.node, tuple(tokens), tuple(log_probs), pieces)
+
+    def _tell_reading(self, layer: int) -> None:
+        now = time.monotonic()
+        if self._read is not None and now - self._last_reading >= READ_APART:
+            self._last_reading = now
+            self._post(Reading(self._request, self._read(layer), now - self._reading_began))
 
     def _tell_draft(self) -> None:
         now = time.monotonic()

@@ -16,7 +16,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 6
+PROTOCOL = 7
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -60,7 +60,7 @@ class Unload:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Answer a conversation. Answered by `Prefilled`, `Round`*, `Finished`.
+    """Answer a conversation. Answered by `Reading`*, `Prefilled`, `Round`*, `Finished`.
 
     Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
     may be called; the answer's text then has the marks that the model puts around its calls. `raw` is read instead of a
@@ -207,6 +207,18 @@ class Queued:
 
     id: int
     ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A prompt takes long to read: `part`, from 0 to 1, of what was not in the cache was read in so many `seconds`.
+
+    At most twice a second. What a draft reads, and the text that was kept, are not counted.
+    """
+
+    id: int
+    part: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,5 +459,5 @@ class Counted:
 
 Told = Drafted | Passing | Inspected  # about trees and passes, to those who ask
 Served = Serving | ServingEnded | Visit  # about the server, to the window that switched it on
-Answered = Queued | Prefilled | Round | Wrote | Steps
+Answered = Queued | Reading | Prefilled | Round | Wrote | Steps
 Event = Ready | Loading | Loaded | Answered | Finished | Failed | Appraised | Counted | Told | Served | Kept

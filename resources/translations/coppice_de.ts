@@ -822,6 +822,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} guesses ahead.</source>
             <translation>{name} rät voraus.</translation>
         </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Reading the question</source>
+            <translation>Liest die Frage</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Reading the question: {share}</source>
+            <translation>Liest die Frage: {share}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Reading the question: {share}, {time} left</source>
+            <translation>Liest die Frage: {share}, noch {time}</translation>
+        </message>
         <message numerus="yes">
             <location filename="../../app/chat/history/answering.py" />
             <source>Waiting: %n requests before this one</source>
@@ -1211,11 +1226,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Others have asked the same models before. Whoever asks is answered in turn.</source>
             <translation>Andere haben dieselben Modelle vorher gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Reading the question</source>
-            <translation>Liest die Frage</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />

@@ -8,7 +8,19 @@ import pytest
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
-from engine.protocol.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
+from engine.observing.watcher import Watcher
+from engine.protocol.messages import (
+    ChatMessage,
+    Count,
+    Event,
+    Finished,
+    Loaded,
+    Loading,
+    Prefilled,
+    Reading,
+    Round,
+    Statistics,
+)
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt, count_tokens
 from tests.campaigns.extent import choose
@@ -271,3 +283,27 @@ def test_every_round_says_which_of_its_nodes_write_nothing(loads: Loads) -> None
         tokens = memoryview(tree.tokens).cast("i")
         assert tree.silent == tuple(node for node, token in enumerate(tokens) if tokenizer.is_silent(token))
     assert {tree.pieces[node] for tree in given for node in tree.silent or ()}, "the end of the story was guessed"
+
+
+@pytest.mark.parametrize("rows", [16, 1024])
+def test_how_much_of_a_prompt_was_read_grows_over_passes_and_layers(
+    loads: Loads, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.observing.watcher.LONG_READING", 0.0)
+    monkeypatch.setattr("engine.observing.watcher.READ_APART", 0.0)
+    target = loads.engine._loaded.target
+    monkeypatch.setattr(target, "prefill_rows", rows)
+    loads.cancellation.begin(90_000)  # behind those that other tests cancelled
+    for begin in ("Tell me", "And now"):  # of the second the beginning is known
+        told: list[Event] = []
+        words = f"{begin} of a fox and a bear and of the little house where they all lived, far behind the old hill."
+        prompt = loads.engine.prompt((*STORY, ChatMessage("user", words)))
+        options = replace(method("none"), max_new_tokens=2)
+        events = loads.engine.generate(90_000, prompt, options, Watcher(told.append))
+        assert isinstance(next(events), Prefilled)
+        events.close()  # type: ignore[attr-defined]
+        parts = [each.part for each in told if isinstance(each, Reading)]
+        assert parts == sorted(parts)
+        assert parts[0] == 0.0
+        assert parts[-1] == pytest.approx(1.0, abs=0.3 if rows > 16 else 0.1)
+        assert len(set(parts)) >= 8

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.observing.watcher import DRAFTS_APART, Watcher
-from engine.protocol.messages import Event
+from engine.protocol.messages import Event, Reading
 from engine.protocol.watching import Drafted, Inspect, Passing, Watch
 from engine.speculation import target_log_probs
 from engine.speculation.trees.tree import Path, Tree
@@ -214,3 +214,27 @@ def test_a_watch_that_ends_while_a_round_is_kept_leaves_no_count_behind(
         watcher.verified(TREE, LOGITS, PATH)
     found = [watcher.answer(Inspect(9, index, 1)) is not None for index in range(4)]
     assert found == [False, False, True, True], "there is room for two"
+
+
+def test_how_much_of_a_long_prompt_was_read_is_told_unasked_and_twice_a_second(
+    watcher: Watcher, posted: list[Event], now: list[float]
+) -> None:
+    def read(seconds: float) -> list[Event]:
+        del posted[:]
+        with watcher.reading(lambda layer: layer / 40):
+            for layer in range(40):
+                watcher.come_to(layer, waits=True)
+                watcher.come_to(layer, waits=False)
+                now[0] += seconds / 40
+        return posted
+
+    assert read(0.9) == []
+    told = read(10.0)
+    assert all(isinstance(each, Reading) for each in told)
+    assert 15 <= len(told) <= 20
+    assert told[0] == Reading(9, 0.1, 1.0)
+    assert told == sorted(told, key=lambda each: each.part)  # type: ignore[union-attr]
+    watcher.drafted(TREE)
+    now[0] += 5
+    watcher.come_to(3, waits=True)
+    assert len(posted) == len(told), "a tree is no prompt"

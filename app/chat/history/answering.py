@@ -7,8 +7,21 @@ from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
 from app.engine.steps import MOST, plausible
+from app.i18n.number_text import share_text
 from app.i18n.translation import tr
-from engine.protocol.messages import Event, Finished, Prefilled, Queued, Round, Seconds, Statistics, Wrote
+from app.i18n.units import time_text
+from engine.protocol.messages import (
+    Event,
+    Failed,
+    Finished,
+    Prefilled,
+    Queued,
+    Reading,
+    Round,
+    Seconds,
+    Statistics,
+    Wrote,
+)
 
 _ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cancelled": AnswerEnding.STOPPED}
 
@@ -21,7 +34,11 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
     for event in events:
         ahead = event.ahead if isinstance(event, Queued) else 0
         answer = answer if answer.ahead == ahead else replace(answer, ahead=ahead)
+        if answer.reading is not None and isinstance(event, Prefilled | Round | Wrote | Finished | Failed):
+            answer = replace(answer, reading=None)
         match event:
+            case Reading():
+                answer = replace(answer, reading=event)
             case Prefilled() if before is None:
                 count = answer.statistics or Statistics()
                 answer = replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
@@ -39,6 +56,23 @@ def waiting_words(answer: Message) -> str:
     if answer.ending is not AnswerEnding.OPEN or not answer.ahead:
         return ""
     return tr("Waiting: %n requests before this one", n=min(answer.ahead, MOST))
+
+
+def reading_words(answer: Message) -> str:
+    """That the question is read, and how much of a long one was; empty where the answer has begun, or waits."""
+    told = answer.statistics
+    has_begun = bool(told and (told.passes or told.new_tokens)) or len(answer.text) > len(answer.beginning)
+    if answer.ending is not AnswerEnding.OPEN or has_begun or answer.ahead:
+        return ""
+    reading = answer.reading
+    if reading is None:
+        return tr("Reading the question")
+    part = min(max(reading.part, 0.0), 1.0)
+    share = share_text(part)
+    if not part:
+        return tr("Reading the question: {share}").format(share=share)
+    left = time_text(reading.seconds / part * (1.0 - part))
+    return tr("Reading the question: {share}, {time} left").format(share=share, time=left)
 
 
 def _after_end(answer: Message, event: Finished, before: Statistics | None) -> Message:

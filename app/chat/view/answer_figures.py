@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from app.chat.history.answering import waiting_words
+from app.chat.history.answering import reading_words, waiting_words
 from app.chat.history.message import AnswerEnding, Message
 from app.engine.steps import plausible
 from app.i18n.number_text import Number, share_text
@@ -77,18 +77,10 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
         )
     if waiting := waiting_words(message):
         return AnswerFigure(waiting, tr("Others have asked the same models before. Whoever asks is answered in turn."))
-    if message.ending is AnswerEnding.OPEN and not _is_begun(message):
-        return AnswerFigure(
-            tr("Reading the question"), tr("The models take in the conversation before the first token comes")
-        )
+    if reading := reading_words(message):
+        return AnswerFigure(reading, tr("The models take in the conversation before the first token comes"))
     words = _ENDINGS.get(message.ending)
     return AnswerFigure(tr(words), tr("Why there is no more of this answer")) if words else None
-
-
-def _is_begun(message: Message) -> bool:
-    """Whether any of it has come; engines elsewhere may write without counting tokens."""
-    told = message.statistics
-    return bool(told and (told.passes or told.new_tokens)) or len(message.text) > len(message.beginning)
 
 
 def _measured(statistics: Statistics) -> list[AnswerFigure]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.conversion import conversation_of, message_record
-from app.chat.history.answering import grown
+from app.chat.history.answering import grown, reading_words
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.records import ConversationRecord
@@ -28,8 +28,9 @@ from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.i18n.sentences import translated
 from app.ui.theme import LIGHT
-from engine.protocol.messages import Finished, Queued, Round, Seconds, Statistics, Tree, Wrote
+from engine.protocol.messages import Finished, Prefilled, Queued, Reading, Round, Seconds, Statistics, Tree, Wrote
 from engine.protocol.sentences import say, to_json
+from engine.protocol.watching import Passing
 from tests.app.chat.generation.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
 
@@ -150,6 +151,18 @@ def test_details_of_another_kind_are_left_out() -> None:
     record.details.update(beginning=4, thought_seconds="long", probabilities=[])
     read = conversation_of(ConversationRecord(1), [record]).messages[0]
     assert (read.beginning, read.thought_seconds, read.probabilities) == ("", 0.0, None)
+
+
+def test_how_much_of_a_long_question_was_read_is_told_until_it_was() -> None:
+    assert reading_words(OPEN) == "Reading the question"
+    read = grown(OPEN, [Reading(1, 0.25, 30.0), Passing(1, 3, False, ())], None)
+    assert reading_words(read) == "Reading the question: 25%, 1 min 30 s left"
+    assert reading_words(grown(read, [Reading(1, 0.0, 1.0)], None)) == "Reading the question: 0%"
+    assert reading_words(grown(read, [Reading(1, math.inf, 1.0)], None)) == "Reading the question: 100%, 0 s left"
+    assert reading_words(grown(read, [Prefilled(1, 40, 0, 120.0)], None)) == "Reading the question"
+    assert reading_words(grown(read, [round_of(1, 0, "Yes")], None)) == ""
+    assert reading_words(grown(OPEN, [Queued(1, 2)], None)) == "", "it waits for others"
+    assert reading_words(grown(read, [Finished(1, "cancelled", "")], None)) == ""
 
 
 def test_words_of_an_engine_elsewhere_make_an_answer_whatever_it_counts() -> None:
