@@ -27,7 +27,7 @@ from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 
 if TYPE_CHECKING:
-    from app.chat.archive.importing import Imported
+    from app.chat.archive.exchange.importing import Imported
     from app.chat.sidebar.deleted_dialog import DeletedDialog
 
 DELETED_NOTICE = "conversation-deleted"
@@ -219,7 +219,7 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
-        from app.chat.archive.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
+        from app.chat.archive.exchange.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
 
         record = self.autosave.record(conversation)
         if record is None:
@@ -233,7 +233,7 @@ class Conversations(QObject):
 
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
-        from app.chat.archive.formats import import_patterns  # noqa: PLC0415
+        from app.chat.archive.exchange.formats import import_patterns  # noqa: PLC0415
 
         kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
         if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
@@ -241,7 +241,7 @@ class Conversations(QObject):
 
     def import_folder(self) -> None:
         """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
-        from app.chat.archive.lm_studio import place  # noqa: PLC0415
+        from app.chat.archive.exchange.lm_studio import place  # noqa: PLC0415
 
         start = str(place()) if is_folder(place()) else ""
         if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):

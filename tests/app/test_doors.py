@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.chat.archive.formats import exported_json, exported_markdown, from_json
+from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.composer import attachment_reader
@@ -74,7 +74,7 @@ SAFE_WITHOUT = {
     "app/downloads/destinations.py": "a commit, from JSON",
     "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/archive/formats.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
+    "app/chat/archive/exchange/formats.py": "JSON, and Markdown made well-formed there; what it reads is parsed so",
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",

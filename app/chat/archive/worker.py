@@ -23,7 +23,7 @@ from app.system.background import attempt, lasting, report
 from engine.protocol.messages import Round
 
 if TYPE_CHECKING:
-    from app.chat.archive.importing import Importing
+    from app.chat.archive.exchange.importing import Importing
 
 _log = logging.getLogger("coppice.archive")
 
@@ -148,7 +148,7 @@ class Archive(QThread):
         """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
 
         def work(store: Store) -> None:
-            from app.chat.archive.formats import write_conversation  # noqa: PLC0415
+            from app.chat.archive.exchange.formats import write_conversation  # noqa: PLC0415
 
             messages = self._messages(store, conversation.id)
             write_conversation(path, conversation, conversation_of(conversation, messages))
@@ -250,7 +250,7 @@ class Archive(QThread):
         Both carry the number that is returned. `beginning`: the settings of a new conversation. Other orders come in
         between.
         """
-        from app.chat.archive.importing import Importing  # noqa: PLC0415
+        from app.chat.archive.exchange.importing import Importing  # noqa: PLC0415
 
         number = self._next_number()
         self._put_import(number, Importing(tuple(paths), beginning))
@@ -283,7 +283,7 @@ class Archive(QThread):
         """Write what could not be written into files of a folder, unsent texts too; ask for `copies_saved`."""
 
         def copy(store: Store | None) -> None:
-            from app.chat.archive.formats import write_copies  # noqa: PLC0415
+            from app.chat.archive.exchange.formats import write_copies  # noqa: PLC0415
 
             chats = []
             for conversation, (record, kept_back) in self._kept_back.items():

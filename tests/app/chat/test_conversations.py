@@ -13,9 +13,9 @@ import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive import importing
 from app.chat.archive.chat_list import ChatList
-from app.chat.archive.importing import Importing
+from app.chat.archive.exchange import importing
+from app.chat.archive.exchange.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.conversations import DELETED_NOTICE, EXCHANGE_NOTICE, IMPORT_NOTICE, REMOVED_NOTICE, Conversations

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.chat.archive import json_items
-from app.chat.archive.json_items import ItemTooLargeError, is_list, items
+from app.chat.archive.exchange import json_items
+from app.chat.archive.exchange.json_items import ItemTooLargeError, is_list, items
 from tests.campaigns.extent import choose
 
 VALUES = st.recursive(

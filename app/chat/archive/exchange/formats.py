@@ -11,10 +11,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
-from app.chat.archive import lm_studio
-from app.chat.archive.json_items import ItemTooLargeError, is_list, items
-from app.chat.archive.lm_studio import About
-from app.chat.archive.turns import Turn, conversation_of_turns
+from app.chat.archive.exchange import lm_studio
+from app.chat.archive.exchange.json_items import ItemTooLargeError, is_list, items
+from app.chat.archive.exchange.lm_studio import About
+from app.chat.archive.exchange.turns import Turn, conversation_of_turns
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
