@@ -8,12 +8,12 @@ from typing import Any
 
 from app.chat.archive.conversion import message_record
 from app.chat.archive.exchange.formats import (
-    ExchangeError,
     exported_json,
     exported_markdown,
     from_json,
     read_conversations,
 )
+from app.chat.archive.exchange.reading import ExchangeError
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, new_id

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast, get_args
+from typing import Any, BinaryIO, cast, get_args
 
 from app.chat.archive.exchange import lm_studio
 from app.chat.archive.exchange.json_items import ItemTooLargeError, is_list, items
-from app.chat.archive.exchange.lm_studio import About
+from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.exchange.turns import Turn, conversation_of_turns
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
@@ -39,10 +39,6 @@ _LONGEST_NAME = 400  # of who answered
 _LONGEST_TITLE = 60  # in the name of a file
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
-
-
-class ExchangeError(Exception):
-    """A file that holds no conversation; says what was expected."""
 
 
 def exported_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
@@ -73,20 +69,6 @@ def exported_json(title: str, messages: Sequence[Message], system_prompt: str = 
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
     begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
     return begin + [(message.role, message.content) for message in messages]
-
-
-class ReadChat(NamedTuple):
-    """What was found at a place of a file: a title and a conversation, or why there is none.
-
-    `is_empty`: nothing has been said in it, and there is no reason. `share` of the file, from 0 to 1, has been read.
-    """
-
-    title: str = ""
-    conversation: Conversation | None = None
-    reason: str = ""
-    share: float = 1.0
-    is_empty: bool = False
-    about: About = About()
 
 
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:

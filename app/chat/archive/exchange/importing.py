@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.chat.archive.conversion import records_of
-from app.chat.archive.exchange.formats import ExchangeError, ReadChat, chat_files, read_conversations
+from app.chat.archive.exchange.formats import chat_files, read_conversations
+from app.chat.archive.exchange.reading import ExchangeError, ReadChat
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord
