@@ -72,6 +72,11 @@ class Importing:
         self.so_far = replace(self.so_far, is_stopped=True)
         self.is_over = True
 
+    def fail(self, _reason: str) -> None:
+        """A step could not be done, which is told elsewhere."""
+        self._found.close()
+        self.is_over = True
+
     def _read(self, paths: Sequence[Path]) -> Generator[_Chat | None]:
         """The conversations of all files, and of those in folders; None for something that is none."""
         for path in paths:
@@ -104,12 +109,12 @@ class Importing:
             self._problems.setdefault(name, read.reason)
             self.so_far = replace(self.so_far, unusable=self.so_far.unusable + 1)
             return None
-        record, messages = records_of(self._settled(read.conversation), read.title)
+        conversation = read.conversation if read.is_whole else self._settled(read.conversation)
+        record, messages = records_of(conversation, read.title)
         created = read.about.created or record.created
         updated = read.about.updated or record.updated
-        kept = replace(
-            record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=unsteered(folder)
-        )
+        folder = unsteered(read.about.folder or folder)
+        kept = replace(record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=folder)
         return kept, messages
 
     def _settled(self, conversation: Conversation) -> Conversation:
