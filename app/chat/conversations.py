@@ -1,11 +1,13 @@
 """Connects the list of conversations, their database, export and import, and the notices about them."""
 
+import math
+import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
+from PySide6.QtCore import QDate, QDateTime, QLocale, QObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
@@ -27,6 +29,7 @@ from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 
 if TYPE_CHECKING:
+    from app.chat.archive.exchange.exporting import Exported
     from app.chat.archive.exchange.importing import Imported
     from app.chat.sidebar.deleted_dialog import DeletedDialog
 
@@ -35,10 +38,11 @@ REMOVED_NOTICE = "message-deleted"
 SAVING_NOTICE = "conversations-not-saved"
 SET_ASIDE_NOTICE = "conversations-set-aside"
 EXCHANGE_NOTICE = "conversation-exchange"
-
 IMPORT_NOTICE = "conversation-import"
+EXPORT_NOTICE = "conversations-export"
 
-_MOST_NAMED = 3  # files that an import could not read
+_MOST_NAMED = 3  # files that an import could not read, or chats that an export could not
+_QUIET_SECONDS = 1.0  # of an export, before its progress is told
 
 
 class Conversations(QObject):
@@ -61,6 +65,7 @@ class Conversations(QObject):
         self._search = 0  # number of the search that was asked for last
         self._imports: list[int] = []  # numbers of those that were asked for here, the one that was told of last behind
         self._exports: list[Path] = []
+        self._exports_of_all: dict[int, float] = {}  # when each began, by its number
         self.chats, self.archive = chats, chats.archive
         self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
@@ -81,6 +86,8 @@ class Conversations(QObject):
         archive.found.connect(self._on_found)
         archive.exported.connect(self._on_exported)
         archive.export_failed.connect(self._on_export_failed)
+        archive.export_progressed.connect(self._on_export_progressed)
+        archive.all_exported.connect(self._on_all_exported)
         archive.import_progressed.connect(self._on_import_progressed)
         archive.imported.connect(self._on_imported)
         archive.set_aside.connect(self._on_set_aside)
@@ -105,6 +112,7 @@ class Conversations(QObject):
         autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
         actions.import_folder.triggered.connect(self.import_folder)
+        actions.export_all.triggered.connect(self.export_all)
         actions.deleted_chats.triggered.connect(self.show_deleted)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
@@ -123,6 +131,7 @@ class Conversations(QObject):
                 action.setEnabled(autosave.record(self.chosen) is not None)
             if self.chosen == autosave.current:
                 actions.open_in_window.setEnabled(False)
+            actions.export_all.setEnabled(bool(autosave.records))
 
         for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)
@@ -231,6 +240,18 @@ class Conversations(QObject):
             self._exports.append(path)
             self.archive.export(self.autosave.record(conversation) or record, path)
 
+    def export_all(self) -> None:
+        """Ask for a file, and write every chat of the list into it, with all versions."""
+        from app.chat.archive.exchange.formats import JSON  # noqa: PLC0415
+
+        start = f"Coppice {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
+        kinds = {f"{JSON.name} (*{JSON.suffixes[0]})": JSON.suffixes[0]}
+        if path := ask_where(self._window, tr("Export all chats"), start, kinds):
+            for each in self.autosave.records:
+                self.chats.flush_wanted.emit(each.id)
+            number = self.archive.export_all(self.autosave.records, path)
+            self._exports_of_all[number] = time.monotonic()
+
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
         from app.chat.archive.exchange.formats import import_patterns  # noqa: PLC0415
@@ -250,7 +271,7 @@ class Conversations(QObject):
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
         if self._imports:
-            self.archive.stop_import(self._imports[-1])
+            self.archive.stop_order(self._imports[-1])
 
     def _change_pin(self, conversation: int) -> None:
         if record := self.autosave.record(conversation):
@@ -315,6 +336,21 @@ class Conversations(QObject):
         words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
         self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
 
+    def _on_export_progressed(self, number: int, so_far: "Exported") -> None:
+        """One that is over at once needs no notice of its progress."""
+        if time.monotonic() - self._exports_of_all.get(number, math.inf) < _QUIET_SECONDS:
+            return
+        words = tr("Exporting chats: {count} of {total}.").format(
+            count=f"{Number(so_far.count):,}", total=f"{Number(so_far.total):,}"
+        )
+        stop = partial(self.archive.stop_order, number)
+        self.notice_raised.emit(Notice(EXPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=stop))
+
+    def _on_all_exported(self, number: int, result: "Exported") -> None:
+        if self._exports_of_all.pop(number, None) is not None:
+            self.notice_withdrawn.emit(EXPORT_NOTICE)
+            self.notice_raised.emit(_export_notice(result))
+
     def _on_set_aside(self, place: str, reason: str, until: float) -> None:
         words = tr("The file of your conversations could not be used: {reason}. A new one was begun.").format(
             reason=reason
@@ -324,6 +360,22 @@ class Conversations(QObject):
             day = QLocale().toString(QDateTime.fromSecsSinceEpoch(int(until)).date(), QLocale.FormatType.LongFormat)
             hint += " " + tr("It is removed after {day}; copy it elsewhere to keep it.").format(day=day)
         self.notice_raised.emit(Notice(SET_ASIDE_NOTICE, words, hint))
+
+
+def _export_notice(result: "Exported") -> Notice:
+    """What came of an export of all chats."""
+    if result.reason:
+        words = tr("{path} could not be written: {reason}.").format(path=result.path, reason=result.reason)
+        return Notice(EXCHANGE_NOTICE, words)
+    if result.is_stopped:
+        return Notice(EXCHANGE_NOTICE, tr("The export was stopped; no file was written."), tone=Tone.HINT)
+    words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
+    if not result.unread:
+        return Notice(EXCHANGE_NOTICE, words, tr("“Import chats” brings them back."), tone=Tone.HINT)
+    left_out = tr("%n chats could not be read ({reason}):", n=len(result.unread)).format(reason=result.why_unread)
+    named = ", ".join(f"“{title}”" for title in result.unread[:_MOST_NAMED])
+    more = "…" if len(result.unread) > _MOST_NAMED else ""
+    return Notice(EXCHANGE_NOTICE, words, f"{left_out} {named}{more}")
 
 
 def _import_notice(result: "Imported") -> Notice:
