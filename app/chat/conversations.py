@@ -20,6 +20,7 @@ from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Removal
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
+from app.chat.view.conversation_view import ConversationView
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.system.paths import is_folder
@@ -142,9 +143,13 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
-    def keep_unsent(self, composer: Composer) -> None:
-        """Have what is written there and not sent belong to its conversation."""
-        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, self)
+    def keep_unsent(self, composer: Composer, view: ConversationView) -> None:
+        """Have what is written there and not sent, edits of messages too, belong to its conversation.
+
+        Before the view is told of conversations, so that it shows their edits at once.
+        """
+        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, view.edits, self)
+        self.unsent.edits_arrived.connect(view.open_begun_editors)
 
     def save(self) -> None:
         """Write what is new, now."""

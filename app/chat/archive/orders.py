@@ -34,7 +34,7 @@ class Mark(NamedTuple):
 
     conversation: int
     write: Callable[[Store], None]
-    unsent: str = ""  # the text that is written nowhere else
+    unsent: tuple[str, ...] = ()  # texts that are written nowhere else
 
 
 class Stepped(Protocol):

@@ -187,17 +187,25 @@ def test_the_end_that_the_system_wants_can_be_held_up() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_unsent_text_that_cannot_be_saved_goes_along(
-    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unsent_texts_that_cannot_be_saved_go_along(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Store, "save_unsent", refuse)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    window.chat.ask("What is an oak?")
+    link.say("A tree.")
+    link.finish()
     window.chat_panel.composer.field.setPlainText("What is an")
+    window.chat_panel.view.questions[0].edit()
+    editor = window.chat_panel.view.questions[0].editor
+    assert editor is not None
+    editor.field.setPlainText("What is a yew?")
     program = window.program
     program.quit()
     click(window, "Save elsewhere…")
     qtbot.waitUntil(lambda: program.windows == [])
     assert (tmp_path / "Unsent text.txt").read_text(encoding="utf-8") == "What is an"
+    assert (tmp_path / "Unsent text 2.txt").read_text(encoding="utf-8") == "What is a yew?"
