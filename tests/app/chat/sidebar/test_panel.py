@@ -93,6 +93,18 @@ def test_a_pinned_conversation_tells_its_folder(panel: ConversationsPanel) -> No
     assert "Folder" not in str(index_of(panel, "Homework").data(Qt.ItemDataRole.ToolTipRole)), "its header says it"
 
 
+def test_a_long_name_of_a_folder_is_shortened_and_its_count_stays(panel: ConversationsPanel) -> None:
+    def picture(folder: str, count: int) -> bytes:
+        panel.show_conversations([chat(number + 1, f"Chat {number}", folder=folder) for number in range(count)])
+        header = panel.model.index(0)
+        assert str(header.data(Qt.ItemDataRole.ToolTipRole)).split() == folder.split()
+        return bytes(panel.list.viewport().grab(panel.list.visualRect(header)).toImage().constBits())
+
+    long = "Work and furniture and other wooden things " * 2
+    assert picture(long, 1) != picture(long, 2)
+    assert picture(long, 1) == picture(long + "end", 1)
+
+
 def test_what_was_found_tells_its_folder(panel: ConversationsPanel) -> None:
     panel.search.setText("air")
     panel.show_found([SearchHit(RECORDS[5]), SearchHit(RECORDS[5], 9, "fresh air"), SearchHit(RECORDS[1])])
