@@ -249,7 +249,7 @@ class Conversations(QObject):
         """Ask for a file, and write every chat of the list into it, with all versions."""
         from app.chat.archive.exchange.formats import JSON  # noqa: PLC0415
 
-        start = f"Coppice {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
+        start = f"Coppice chats {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
         kinds = {f"{JSON.name} (*{JSON.suffixes[0]})": JSON.suffixes[0]}
         if path := ask_where(self._window, tr("Export all chats"), start, kinds):
             for each in self.autosave.records:
@@ -320,7 +320,7 @@ class Conversations(QObject):
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
         self.autosave.show_last(records)
-        if result.is_stopped or result.problems or result.empty or len(records) != 1:
+        if result.is_stopped or result.problems or result.empty or result.known or len(records) != 1:
             self.notice_raised.emit(_import_notice(result))
 
     def _on_found(self, number: int, hits: list[SearchHit]) -> None:
@@ -386,15 +386,15 @@ def _export_notice(result: "Exported") -> Notice:
 def _import_notice(result: "Imported") -> Notice:
     """What came of an import."""
     count = f"{Number(result.count):,}"
-    if not result.count and result.problems and not result.is_stopped:
+    if not (result.count or result.known) and result.problems and not result.is_stopped:
         (name, reason), *_ = result.problems
         return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
     words = tr("The import was stopped.") + " " if result.is_stopped else ""
     words += tr("Conversations imported: {count}.").format(count=count)
-    left_out = tr("%n empty chats were left out.", n=result.empty) if result.empty else ""
+    hints = [tr("%n empty chats were left out.", n=result.empty)] if result.empty else []
+    hints += [tr("%n chats were left out, as they are there already.", n=result.known)] if result.known else []
     if not result.problems:
-        return Notice(EXCHANGE_NOTICE, words, left_out, tone=Tone.HINT)
-    hints = [left_out] if left_out else []
+        return Notice(EXCHANGE_NOTICE, words, " ".join(hints), tone=Tone.HINT)
     hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))

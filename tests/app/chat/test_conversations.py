@@ -185,7 +185,12 @@ def test_all_chats_go_into_one_file_and_come_back_from_it(
     assert told.tone is Tone.HINT
     before = {each.id: each for each in desk.conversations.autosave.records}
     bring_in(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    made = [each for each in desk.conversations.autosave.records if each.id not in before]
+    assert set(before) == {each.id for each in desk.conversations.autosave.records}
+    assert desk.told(EXCHANGE_NOTICE)[-1].hint == "2 chats were left out, as they are there already."
+    for each in before:
+        desk.conversations.delete(each)
+    bring_in(desk, qtbot, monkeypatch, tmp_path / "all.json")
+    made = desk.conversations.autosave.records
     assert len(made) == len(before) == 2
     assert {(each.folder, each.is_pinned, each.created, each.updated) for each in made} == {
         (each.folder, each.is_pinned, each.created, each.updated) for each in before.values()

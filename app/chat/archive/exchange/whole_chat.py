@@ -18,7 +18,7 @@ from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.store import parents_first
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import ROOT, AnswerEnding, Message, attachment_details
-from app.chat.history.records import ConversationRecord, MessageRecord, new_id
+from app.chat.history.records import ID_BITS, ConversationRecord, MessageRecord, new_id
 from app.chat.history.token_probabilities import probabilities_of_details
 from app.i18n.translation import tr
 from app.system import json_text as json
@@ -47,6 +47,7 @@ def written_parts(record: ConversationRecord, conversation: Conversation) -> Ite
     head = {
         "format": FORMAT,
         "version": _VERSION,
+        "id": record.id,
         "title": record.shown_title,
         "is_named": bool(record.title),  # by a person
         "folder": record.folder,
@@ -153,7 +154,7 @@ def is_whole(document: Any) -> bool:
 
 
 def read_whole(document: Mapping[str, Any]) -> ReadChat:
-    """The conversation, with ids of its own. Raises `ExchangeError`."""
+    """The conversation with the id that it had, and messages with ids of their own. Raises `ExchangeError`."""
     if document.get("version") != _VERSION:
         raise ExchangeError(tr("A newer version of Coppice wrote it."))
     if document.get("goes_on") is True:
@@ -166,12 +167,15 @@ def read_whole(document: Mapping[str, Any]) -> ReadChat:
         return ReadChat(is_empty=True)
     parented = [_with_parent(record, entry, numbers) for record, entry in zip(records, entries, strict=True)]
     shown = len(_list(document, "messages")) or 1
-    record = ConversationRecord(
-        new_id(), leaf=records[shown - 1].id, settings=_settings(document.get("settings"), numbers)
-    )
+    settings = _settings(document.get("settings"), numbers)
+    record = ConversationRecord(_id(document.get("id")), leaf=records[shown - 1].id, settings=settings)
     found = conversation_of(record, list(_alternating(sorted(parented, key=lambda each: each.created))))
     title = document.get("title") if document.get("is_named") is True else ""
     return ReadChat(title if isinstance(title, str) else "", found, about=_about(document), is_whole=True)
+
+
+def _id(kept: object) -> int:
+    return kept if type(kept) is int and 0 < kept < 1 << ID_BITS else new_id()
 
 
 def _about(document: Mapping[str, Any]) -> About:

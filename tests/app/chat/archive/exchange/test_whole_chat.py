@@ -96,11 +96,39 @@ def test_all_of_a_chat_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     write(tmp_path / "chats.json", (record, conversation))
     importing, (again,), (found,) = imported(tmp_path / "chats.json", tmp_path)
     assert importing.so_far.problems == ()
-    assert again == replace(record, id=again.id, leaf=again.leaf, settings=again.settings)
-    assert again.id != record.id, "what is there stays, whatever is imported"
+    assert again == replace(record, leaf=again.leaf, settings=again.settings)
     assert tree_of(found) == tree_of(conversation)
     assert [each.text for each in found.messages] == [each.text for each in conversation.messages]
     assert (found.settings, found.summary, found.first_read) == (conversation.settings, "Trees.", 1)
+
+
+def test_what_is_there_already_is_left_out_and_what_was_changed_since_stands_beside(tmp_path: Path) -> None:
+    record, conversation = branched()
+    path = tmp_path / "chats.json"
+    write(path, (record, conversation), (record, conversation))
+    importing, (first,), _ = imported(path, tmp_path)
+    assert (importing.so_far.count, importing.so_far.known) == (1, 1), "it is twice in the file"
+    importing, (again,), _ = imported(path, tmp_path)
+    assert (importing.so_far.count, importing.so_far.known) == (0, 2)
+    assert again == first
+    later = replace(record, updated=record.updated + 1)
+    write(path, (later, conversation), (later, conversation))
+    importing, records, found = imported(path, tmp_path)
+    assert (importing.so_far.count, importing.so_far.known) == (2, 0)
+    assert len({each.id for each in records}) == 3
+    assert all(tree_of(each) == tree_of(conversation) for each in found), "none is mixed up with another"
+
+
+def test_a_chat_that_was_deleted_comes_back_as_another_one(tmp_path: Path) -> None:
+    record, conversation = branched()
+    write(tmp_path / "chats.json", (record, conversation))
+    imported(tmp_path / "chats.json", tmp_path)
+    store = Store(tmp_path / "chats.sqlite3")
+    store.delete(record.id)
+    store.close()
+    _, (again,), (found,) = imported(tmp_path / "chats.json", tmp_path)
+    assert again.id != record.id
+    assert tree_of(found) == tree_of(conversation)
 
 
 def test_a_title_that_was_made_of_the_question_goes_on_to_be(tmp_path: Path) -> None:
