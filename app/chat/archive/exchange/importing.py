@@ -71,7 +71,7 @@ class Importing:
 
     def _new(self, store: Store, chats: Sequence[_Chat]) -> list[_Chat]:
         """Those that are not there yet; one that was changed since becomes a second one beside what is there."""
-        changes = {record.id: record.updated for record in self.records} | store.changes(each.id for each, _ in chats)
+        changes = store.changes(each.id for each, _ in chats)
         found: list[_Chat] = []
         for record, messages in chats:
             if changes.get(record.id) == record.updated:
