@@ -377,10 +377,10 @@ def _export_notice(result: "Exported") -> Notice:
     words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
     if not result.unread:
         return Notice(EXCHANGE_NOTICE, words, tr("“Import chats” brings them back."), tone=Tone.HINT)
-    left_out = tr("%n chats could not be read ({reason}):", n=len(result.unread)).format(reason=result.why_unread)
-    named = ", ".join(f"“{title}”" for title in result.unread[:_MOST_NAMED])
-    more = "…" if len(result.unread) > _MOST_NAMED else ""
-    return Notice(EXCHANGE_NOTICE, words, f"{left_out} {named}{more}")
+    titles = ", ".join(f"“{title}”" for title in result.unread[:_MOST_NAMED])
+    titles += "…" if len(result.unread) > _MOST_NAMED else ""
+    left_out = tr("%n chats could not be read ({reason}): {titles}", n=len(result.unread))
+    return Notice(EXCHANGE_NOTICE, words, left_out.format(reason=result.why_unread, titles=titles))
 
 
 def _import_notice(result: "Imported") -> Notice:
