@@ -4,94 +4,39 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive.chat_list import ChatList
-from app.chat.archive.exchange import exporting, importing
-from app.chat.archive.exchange.exporting import Exporting
+from app.chat.archive.exchange import importing
 from app.chat.archive.exchange.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.conversations import (
     DELETED_NOTICE,
     EXCHANGE_NOTICE,
-    EXPORT_NOTICE,
     IMPORT_NOTICE,
     REMOVED_NOTICE,
-    Conversations,
 )
-from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.sidebar.model import ConversationModel
-from app.engine.state import EngineState, Phase
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Theme
-from tests.app.fake_engine import loaded
+from tests.app.chat.desk import Desk, bring_in, choose
 from tests.app.fake_link import FakeLink
 
 PATIENCE_SECONDS = 30.0
-
-
-class Desk:
-    """Conversations without a window around them."""
-
-    def __init__(self, link: FakeLink, settings: SettingsFile, path: Path, theme: Theme, parent: QWidget) -> None:
-        self.link, self.path = link, path
-        self.chat = ChatController(link, settings)
-        self.chats = ChatList(Archive(path / "chats.sqlite3"))
-        self.conversations = Conversations(self.chat, self.chats, theme.colors, parent)
-        self.notices: list[Notice] = []
-        self.conversations.notice_raised.connect(self.notices.append)
-        link.events_arrived.connect(self.chat.on_events)
-        self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
-        self.chats.start()
-
-    def close(self) -> None:
-        """As a window that closes, and the program with it."""
-        self.conversations.leave()
-        self.chats.close()
-
-    def converse(self, question: str) -> int:
-        """A whole turn of a new chat; returns its id."""
-        self.chat.show_conversation(Conversation())
-        self.chat.ask(question)
-        self.link.say(f"Answer to {question}")
-        self.link.finish()
-        return self.conversations.autosave.current
-
-    def told(self, key: str) -> list[Notice]:
-        return [each for each in self.notices if each.key == key]
-
-
-@pytest.fixture
-def desk(
-    qtbot: QtBot, qapp: QApplication, link: FakeLink, settings: SettingsFile, tmp_path: Path, theme: Theme
-) -> Iterator[Desk]:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    made = Desk(link, settings, tmp_path, theme, parent)
-    yield made
-    made.close()
 
 
 def chats(count: int) -> str:
     return json.dumps(
         [{"title": f"Chat {n}", "messages": [{"role": "user", "content": f"Q{n}"}]} for n in range(count)]
     )
-
-
-def choose(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
-    """The paths that a person will choose for saving, one after the other."""
-    chosen = iter(paths)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(next(chosen)), ""))
 
 
 # ---- exports --------------------------------------------------------------------------------------------------------
@@ -163,110 +108,7 @@ def test_an_export_that_fails_says_why_and_leaves_the_old_file(
     assert (tmp_path / "full.md").read_text() == "old"
 
 
-def all_exported(desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, path: Path) -> Notice:
-    """What is told of an export of all chats into a file."""
-    choose(monkeypatch, path)
-    with qtbot.waitSignal(desk.conversations.archive.all_exported):
-        desk.conversations.export_all()
-    return desk.told(EXCHANGE_NOTICE)[-1]
-
-
-def test_all_chats_go_into_one_file_and_come_back_from_it(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    first, second = desk.converse("one"), desk.converse("two")
-    desk.chat.regenerate()
-    desk.link.say("Another answer")
-    desk.link.finish()
-    desk.conversations.autosave.move(first, "Work")
-    desk.conversations.autosave.pin(second, True)
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    assert told.message == f"2 chats were exported to {tmp_path / 'all.json'}."
-    assert told.tone is Tone.HINT
-    before = {each.id: each for each in desk.conversations.autosave.records}
-    bring_in(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    assert set(before) == {each.id for each in desk.conversations.autosave.records}
-    assert desk.told(EXCHANGE_NOTICE)[-1].hint == "2 chats were left out, as they are there already."
-    for each in before:
-        desk.conversations.delete(each)
-    bring_in(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    made = desk.conversations.autosave.records
-    assert len(made) == len(before) == 2
-    assert {(each.folder, each.is_pinned, each.created, each.updated) for each in made} == {
-        (each.folder, each.is_pinned, each.created, each.updated) for each in before.values()
-    }
-    desk.conversations.autosave.open(next(each.id for each in made if each.is_pinned))
-    qtbot.waitUntil(lambda: desk.chat.conversation.id in {each.id for each in made if each.is_pinned})
-    answer = desk.chat.conversation.messages[1]
-    assert [each.text for each in desk.chat.conversation.versions(answer.id)] == ["Answer to two", "Another answer"]
-
-
-def test_an_export_that_takes_long_tells_how_far_it_is_and_can_be_stopped(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for number in range(3):
-        desk.converse(f"question {number}")
-    monkeypatch.setattr(exporting, "_STEP_SECONDS", 0.0)
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    assert told.message.startswith("3 chats")
-    assert desk.told(EXPORT_NOTICE) == [], "what is over at once needs none"
-    monkeypatch.setattr("app.chat.conversations._QUIET_SECONDS", 0.0)
-    step, stopped = Exporting.step, threading.Event()
-
-    def step_on(self: Exporting, store: Store) -> None:
-        assert not self.so_far.count or stopped.wait(PATIENCE_SECONDS)
-        step(self, store)
-
-    def stop(notice: Notice) -> None:
-        if notice.key == EXPORT_NOTICE and notice.on_action is not None:
-            notice.on_action()
-            stopped.set()
-
-    monkeypatch.setattr(Exporting, "step", step_on)
-    desk.conversations.notice_raised.connect(stop)
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "other.json")
-    assert told.message == "The export was stopped; no file was written."
-    assert desk.told(EXPORT_NOTICE)[0].message == "Exporting chats: 1 of 3."
-    assert [each.name for each in tmp_path.glob("*other*")] == []
-
-
-def test_an_export_that_cannot_be_written_says_why(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    desk.converse("one")
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "missing" / "all.json")
-    assert "could not be written: No such file or directory." in told.message
-    assert told.tone is Tone.ERROR
-
-
-def test_a_chat_that_cannot_be_read_is_named_and_the_others_are_exported(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken = desk.converse("one")
-    messages = Store.messages
-
-    def refuse(self: Store, conversation: int) -> Any:
-        if conversation == broken:
-            raise sqlite3.DatabaseError("database disk image is malformed")
-        return messages(self, conversation)
-
-    monkeypatch.setattr(Store, "messages", refuse)
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    assert "could not be written: database disk image is malformed." in told.message
-    desk.converse("two")
-    told = all_exported(desk, qtbot, monkeypatch, tmp_path / "all.json")
-    assert told.message.startswith("1 chat")
-    assert told.hint.endswith("could not be read (database disk image is malformed): “one”")
-    assert told.tone is Tone.ERROR
-
-
 # ---- imports --------------------------------------------------------------------------------------------------------
-
-
-def bring_in(desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(each) for each in files], ""))
-    with qtbot.waitSignal(desk.conversations.archive.imported):
-        desk.conversations.import_files()
 
 
 def steps_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
