@@ -1,11 +1,13 @@
 """Connects the list of conversations, their database, export and import, and the notices about them."""
 
+import math
+import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
+from PySide6.QtCore import QDate, QDateTime, QLocale, QObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
@@ -18,6 +20,7 @@ from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Removal
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
+from app.chat.view.conversation_view import ConversationView
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.system.paths import is_folder
@@ -27,7 +30,8 @@ from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 
 if TYPE_CHECKING:
-    from app.chat.archive.importing import Imported
+    from app.chat.archive.exchange.exporting import Exported
+    from app.chat.archive.exchange.importing import Imported
     from app.chat.sidebar.deleted_dialog import DeletedDialog
 
 DELETED_NOTICE = "conversation-deleted"
@@ -35,10 +39,11 @@ REMOVED_NOTICE = "message-deleted"
 SAVING_NOTICE = "conversations-not-saved"
 SET_ASIDE_NOTICE = "conversations-set-aside"
 EXCHANGE_NOTICE = "conversation-exchange"
-
 IMPORT_NOTICE = "conversation-import"
+EXPORT_NOTICE = "conversations-export"
 
-_MOST_NAMED = 3  # files that an import could not read
+_MOST_NAMED = 3  # files that an import could not read, or chats that an export could not
+_QUIET_SECONDS = 1.0  # of an export, before its progress is told
 
 
 class Conversations(QObject):
@@ -61,6 +66,7 @@ class Conversations(QObject):
         self._search = 0  # number of the search that was asked for last
         self._imports: list[int] = []  # numbers of those that were asked for here, the one that was told of last behind
         self._exports: list[Path] = []
+        self._exports_of_all: dict[int, float] = {}  # when each began, by its number
         self.chats, self.archive = chats, chats.archive
         self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
@@ -81,6 +87,8 @@ class Conversations(QObject):
         archive.found.connect(self._on_found)
         archive.exported.connect(self._on_exported)
         archive.export_failed.connect(self._on_export_failed)
+        archive.export_progressed.connect(self._on_export_progressed)
+        archive.all_exported.connect(self._on_all_exported)
         archive.import_progressed.connect(self._on_import_progressed)
         archive.imported.connect(self._on_imported)
         archive.set_aside.connect(self._on_set_aside)
@@ -105,6 +113,7 @@ class Conversations(QObject):
         autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
         actions.import_folder.triggered.connect(self.import_folder)
+        actions.export_all.triggered.connect(self.export_all)
         actions.deleted_chats.triggered.connect(self.show_deleted)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
@@ -123,6 +132,7 @@ class Conversations(QObject):
                 action.setEnabled(autosave.record(self.chosen) is not None)
             if self.chosen == autosave.current:
                 actions.open_in_window.setEnabled(False)
+            actions.export_all.setEnabled(bool(autosave.records))
 
         for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)
@@ -133,9 +143,13 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
-    def keep_unsent(self, composer: Composer) -> None:
-        """Have what is written there and not sent belong to its conversation."""
-        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, self)
+    def keep_unsent(self, composer: Composer, view: ConversationView) -> None:
+        """Have what is written there and not sent, edits of messages too, belong to its conversation.
+
+        Before the view is told of conversations, so that it shows their edits at once.
+        """
+        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, view.edits, self)
+        self.unsent.edits_arrived.connect(view.open_begun_editors)
 
     def save(self) -> None:
         """Write what is new, now."""
@@ -219,7 +233,7 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
-        from app.chat.archive.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
+        from app.chat.archive.exchange.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
 
         record = self.autosave.record(conversation)
         if record is None:
@@ -231,9 +245,21 @@ class Conversations(QObject):
             self._exports.append(path)
             self.archive.export(self.autosave.record(conversation) or record, path)
 
+    def export_all(self) -> None:
+        """Ask for a file, and write every chat of the list into it, with all versions."""
+        from app.chat.archive.exchange.formats import JSON  # noqa: PLC0415
+
+        start = f"Coppice chats {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
+        kinds = {f"{JSON.name} (*{JSON.suffixes[0]})": JSON.suffixes[0]}
+        if path := ask_where(self._window, tr("Export all chats"), start, kinds):
+            for each in self.autosave.records:
+                self.chats.flush_wanted.emit(each.id)
+            number = self.archive.export_all(self.autosave.records, path)
+            self._exports_of_all[number] = time.monotonic()
+
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
-        from app.chat.archive.formats import import_patterns  # noqa: PLC0415
+        from app.chat.archive.exchange.formats import import_patterns  # noqa: PLC0415
 
         kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
         if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
@@ -241,7 +267,7 @@ class Conversations(QObject):
 
     def import_folder(self) -> None:
         """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
-        from app.chat.archive.lm_studio import place  # noqa: PLC0415
+        from app.chat.archive.exchange.lm_studio import place  # noqa: PLC0415
 
         start = str(place()) if is_folder(place()) else ""
         if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):
@@ -250,7 +276,7 @@ class Conversations(QObject):
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
         if self._imports:
-            self.archive.stop_import(self._imports[-1])
+            self.archive.stop_order(self._imports[-1])
 
     def _change_pin(self, conversation: int) -> None:
         if record := self.autosave.record(conversation):
@@ -294,7 +320,7 @@ class Conversations(QObject):
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
         self.autosave.show_last(records)
-        if result.is_stopped or result.problems or result.empty or len(records) != 1:
+        if result.is_stopped or result.problems or result.empty or result.known or len(records) != 1:
             self.notice_raised.emit(_import_notice(result))
 
     def _on_found(self, number: int, hits: list[SearchHit]) -> None:
@@ -315,6 +341,21 @@ class Conversations(QObject):
         words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
         self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
 
+    def _on_export_progressed(self, number: int, so_far: "Exported") -> None:
+        """One that is over at once needs no notice of its progress."""
+        if time.monotonic() - self._exports_of_all.get(number, math.inf) < _QUIET_SECONDS:
+            return
+        words = tr("Exporting chats: {count} of {total}.").format(
+            count=f"{Number(so_far.count):,}", total=f"{Number(so_far.total):,}"
+        )
+        stop = partial(self.archive.stop_order, number)
+        self.notice_raised.emit(Notice(EXPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=stop))
+
+    def _on_all_exported(self, number: int, result: "Exported") -> None:
+        if self._exports_of_all.pop(number, None) is not None:
+            self.notice_withdrawn.emit(EXPORT_NOTICE)
+            self.notice_raised.emit(_export_notice(result))
+
     def _on_set_aside(self, place: str, reason: str, until: float) -> None:
         words = tr("The file of your conversations could not be used: {reason}. A new one was begun.").format(
             reason=reason
@@ -326,18 +367,34 @@ class Conversations(QObject):
         self.notice_raised.emit(Notice(SET_ASIDE_NOTICE, words, hint))
 
 
+def _export_notice(result: "Exported") -> Notice:
+    """What came of an export of all chats."""
+    if result.reason:
+        words = tr("{path} could not be written: {reason}.").format(path=result.path, reason=result.reason)
+        return Notice(EXCHANGE_NOTICE, words)
+    if result.is_stopped:
+        return Notice(EXCHANGE_NOTICE, tr("The export was stopped; no file was written."), tone=Tone.HINT)
+    words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
+    if not result.unread:
+        return Notice(EXCHANGE_NOTICE, words, tr("“Import chats” brings them back."), tone=Tone.HINT)
+    titles = ", ".join(f"“{title}”" for title in result.unread[:_MOST_NAMED])
+    titles += "…" if len(result.unread) > _MOST_NAMED else ""
+    left_out = tr("%n chats could not be read ({reason}): {titles}", n=len(result.unread))
+    return Notice(EXCHANGE_NOTICE, words, left_out.format(reason=result.why_unread, titles=titles))
+
+
 def _import_notice(result: "Imported") -> Notice:
     """What came of an import."""
     count = f"{Number(result.count):,}"
-    if not result.count and result.problems and not result.is_stopped:
+    if not (result.count or result.known) and result.problems and not result.is_stopped:
         (name, reason), *_ = result.problems
         return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
     words = tr("The import was stopped.") + " " if result.is_stopped else ""
     words += tr("Conversations imported: {count}.").format(count=count)
-    left_out = tr("%n empty chats were left out.", n=result.empty) if result.empty else ""
+    hints = [tr("%n empty chats were left out.", n=result.empty)] if result.empty else []
+    hints += [tr("%n chats were left out, as they are there already.", n=result.known)] if result.known else []
     if not result.problems:
-        return Notice(EXCHANGE_NOTICE, words, left_out, tone=Tone.HINT)
-    hints = [left_out] if left_out else []
+        return Notice(EXCHANGE_NOTICE, words, " ".join(hints), tone=Tone.HINT)
     hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))

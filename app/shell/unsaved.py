@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.chat.archive.worker import Archive
 from app.i18n.translation import tr
-from app.system.plain_text import unsteered
+from app.system.plain_text import tip, unsteered
 from app.ui.file_dialogs import ask_for_folder
 
 
@@ -45,6 +45,7 @@ class UnsavedChats(QObject):
         box.setInformativeText(unsteered(f"{reason}\n\n{hint}" if reason else hint))
         retry = box.addButton(tr("Try again"), QMessageBox.ButtonRole.AcceptRole)
         elsewhere = box.addButton(tr("Save elsewhere…"), QMessageBox.ButtonRole.ActionRole)
+        elsewhere.setToolTip(tip(tr("Each chat becomes a file with all its versions, which “Import chats” reads.")))
         anyway = box.addButton(tr("Quit anyway"), QMessageBox.ButtonRole.DestructiveRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(retry)

@@ -79,8 +79,8 @@ class WindowWiring(QObject):
 
     def _connect_chat(self) -> None:
         window = self._window
+        window.conversations.keep_unsent(window.chat_panel.composer, window.chat_panel.view)
         window.chat_panel.follow(window.chat)
-        window.conversations.keep_unsent(window.chat_panel.composer)
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)

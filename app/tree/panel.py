@@ -36,6 +36,7 @@ from engine.protocol.watching import Inspect, Inspected, Watch
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
 _MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.")
 _LOST = mark("This round is not kept any more: there was no room for it, in memory or on the disk.")
+_NO_ANSWER = mark("These rounds are a recording: there is no answer here that they belong to.")
 
 
 class TreePanel(QWidget, EventListener):
@@ -78,7 +79,8 @@ class TreePanel(QWidget, EventListener):
         self._recording = RecordingBar(self)
         self._message = message_label(tr(EMPTY), self)
         self._canvas = TreeCanvas(colors.tree, self)
-        self.branching = Branching(self._canvas)
+        self.branching = Branching(self._canvas, self._hindrance)
+        self._is_answering = False
         self.motion = Motion(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self, self._is_growth_seen)
@@ -168,12 +170,14 @@ class TreePanel(QWidget, EventListener):
 
     def show_in_answer(self) -> None:
         """Have what the round that is shown gave to the answer brought into view."""
-        if self._shown and not self.player.is_recording:
+        if self.player.is_recording:
+            self.tell(tr(_NO_ANSWER))
+        elif self._shown:
             self.answer_wanted.emit(self._shown[0].id, self._shown[0].index)
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is written, no other one can be begun."""
-        self.branching.set_hindrance(tr("once the answer is written") if answering else "")
+        self._is_answering = answering
 
     def tell(self, words: str) -> None:
         """Say something to be read once."""
@@ -346,6 +350,12 @@ class TreePanel(QWidget, EventListener):
             self._canvas.setFocus()
         self._shown = None
         self._throttle.request()
+
+    def _hindrance(self) -> tuple[str, str]:
+        """Why no branch can be begun from the round that is shown, in few words and as a tooltip."""
+        if self.player.is_recording:
+            return tr("not in a recording"), tr(_NO_ANSWER)
+        return tr("once the answer is written") if self._is_answering else "", ""
 
     def _refresh(self) -> None:
         if not self.player.follows_newest:

@@ -44,6 +44,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("import_chats", mark("&Import chats…"), "Ctrl+O"),
         Command("import_folder", mark("Import folder of c&hats…"), "Ctrl+Alt+O"),
         Command("export_chat", mark("&Export chat…"), "Ctrl+S"),
+        Command("export_all", mark("E&xport all chats…"), "Ctrl+Alt+S"),
         Command("export_picture", mark("Export picture of the &tree…"), "Ctrl+Alt+G"),
         Command("export_animation", mark("Exp&ort animation of the answer…"), "Ctrl+Alt+M"),
         None,

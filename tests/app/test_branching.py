@@ -1,6 +1,7 @@
 """A rejected guess of the tree becomes another version of the answer, in the whole window."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
@@ -10,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.shell.window import MainWindow
 from app.tree.picture.branching import branch_text
 from app.tree.picture.canvas import TreeCanvas
+from app.tree.rounds.recording import recording_line
 from app.tree.rounds.snapshot import snapshot
 from tests.app.fake_engine import round_of as engine_round
 from tests.app.fake_link import FakeLink
@@ -97,6 +99,34 @@ def test_no_branch_while_an_answer_is_written_and_none_by_dragging(
     [action] = offered(window)
     assert not action.isEnabled()
     assert action.text().endswith("(once the answer is written)")
+
+
+def test_in_a_recording_no_branch_is_offered_and_it_is_said_why(
+    qtbot: QtBot, window: MainWindow, link: FakeLink, tmp_path: Path
+) -> None:
+    converse(window, link, *WORDS)
+    look_at_round(qtbot, window, 2)
+    panel, path = window.tree_panel, tmp_path / "rounds.jsonl"
+    rounds = (panel.player.history.round(place) for place in range(len(panel.player.history)))
+    path.write_text("".join(recording_line(each) for each in rounds if each), encoding="utf-8")
+    panel.exports.open_from(path)
+    qtbot.waitUntil(lambda: panel.player.is_recording and len(panel.player.history) > 1)
+    look_at_round(qtbot, window, 2)
+    QTest.mouseClick(canvas(window).viewport(), Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    [action] = offered(window)
+    assert not action.isEnabled()
+    assert action.text().endswith("(not in a recording)")
+    assert "no answer here" in action.toolTip()
+    with qtbot.waitSignal(panel._header.caption.told) as told:
+        panel.show_in_answer()
+    assert told.args is not None
+    assert "no answer here" in told.args[0]
+    panel.player.go_live()
+    look_at_round(qtbot, window, 2)
+    QTest.mouseClick(canvas(window).viewport(), Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    [action] = offered(window)
+    assert action.isEnabled()
+    assert "no answer here" not in action.toolTip()
 
 
 def test_a_branch_reads_from_behind_the_root_and_ends_before_half_a_character() -> None:

@@ -27,10 +27,12 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app import main
-from app.chat.archive.formats import exported_json, exported_markdown, from_json
+from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json
+from app.chat.archive.exchange.whole_chat import written_parts
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.composer import attachment_reader
+from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
@@ -74,7 +76,8 @@ SAFE_WITHOUT = {
     "app/downloads/destinations.py": "a commit, from JSON",
     "app/chat/typesetting/layout_cost.py": "what cannot be encoded is ignored, and the result is a length",
     "app/chat/typesetting/formula_places.py": "a picture made of an answer, whose text is well-formed",
-    "app/chat/archive/formats.py": "JSON, and Markdown that is made well-formed there; what it reads is parsed so",
+    "app/chat/archive/exchange/formats.py": "JSON, and Markdown made well-formed there; what it reads is parsed so",
+    "app/chat/archive/exchange/exporting.py": "JSON",
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
@@ -241,6 +244,9 @@ def exports(_folder: Path) -> Iterator[str]:
     messages = [Message("user", TEXT)]
     yield exported_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
     yield json.loads(exported_json(TEXT, messages))["title"]
+    (whole,) = written_parts(ConversationRecord(1, TEXT, folder=TEXT), Conversation([*messages]))
+    yield from (json.loads(whole)[name] for name in ("title", "folder"))
+    yield json.loads(whole)["messages"][0]["content"]
 
 
 def the_store(folder: Path) -> Iterator[str]:

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from app.chat.archive.conversion import message_record
-from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
+from app.chat.archive.exchange.formats import (
+    exported_json,
+    exported_markdown,
+    from_json,
+    read_conversations,
+)
+from app.chat.archive.exchange.reading import ExchangeError
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, new_id
@@ -26,7 +32,27 @@ _TURNS: list[dict[str, Any]] = [
     {"role": "assistant", "content": "A tree.\n\n## You\n\n<|end|> 漢字 🌳"},
     {"role": "user", "content": "Thank you!"},
 ]
+_DETAILS: dict[str, Any] = {
+    "statistics": {"method": "sequoia", "passes": 3, "seconds": {"decode": 1.5}, "note": "easy"},
+    "chances": {"begin": 0, "pieces": "eJxjZGZhZWXkYGFlYWVmBrIYBBlQAAAHBwBQ"},
+    "thought_seconds": 1.5,
+}
+_ANSWER: dict[str, Any] = {"role": "assistant", "content": "A tree.", "model": "big + small", "ending": "stopped"}
+_WHOLE: dict[str, Any] = {
+    "format": "coppice-chat", "version": 1, "id": 5, "title": "Trees", "is_named": True, "folder": "Wood",
+    "is_pinned": True, "created": 1.7e9, "updated": 1.8e9, "goes_on": False,
+    "settings": {"generation": {"temperature": 0.5, "system_prompt": "Be kind."}, "reads_from": 3, "summary": "Trees."},
+    "messages": [
+        {"role": "user", "content": "What is an oak?", "number": 1, "parent": 0, "created": 1.7e9},
+        {**_ANSWER, "number": 2, "parent": 1, "details": _DETAILS},
+        {"role": "user", "content": "And a yew?", "number": 3, "parent": 2, "created": 1.75e9},
+    ],
+    "others": [{"role": "assistant", "content": "Wood.", "number": 4, "parent": 1, "created": 1.71e9}],
+    "files": [{"message": 1, "name": "notes.txt", "text": "An oak.", "note": "cut"}],
+}  # fmt: skip
 DOCUMENTS: tuple[Any, ...] = (
+    _WHOLE,
+    [_WHOLE, {**_WHOLE, "goes_on": True}, {"format": "coppice-chat-part", "others": _WHOLE["others"]}],
     {"format": "coppice-conversation", "title": "Trees", "messages": _TURNS},
     _TURNS,
     [{"title": "One", "messages": _TURNS}, {"messages": _TURNS[1:]}],

@@ -1,6 +1,6 @@
 """Converts conversations to the records of the database and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from engine.protocol.sentences import Sentence, from_json, to_json
 _Detail = TypeVar("_Detail", str, float)
 
 _TITLE_LENGTH = 60
+_LARGEST = 1 << 62  # of a figure; what is larger is damaged, as is what is no number
 
 
 def records_of(conversation: Conversation, title: str) -> tuple[ConversationRecord, list[MessageRecord]]:
@@ -130,17 +131,24 @@ def _statistics(kept: object, note: object) -> Statistics | None:
     if not isinstance(kept, dict):
         return None
     seconds = kept.get("seconds")
-    known = {each.name for each in fields(Statistics)} - {"seconds"}
-    parts = {each.name for each in fields(Seconds)}
-    try:
-        found = Statistics(
-            **{name: value for name, value in kept.items() if name in known},
-            seconds=Seconds(**{name: float(value) for name, value in (seconds or {}).items() if name in parts}),
-        )
-    except (TypeError, ValueError, AttributeError):
-        return None
+    parts = Seconds(**_figures(Seconds, seconds)) if isinstance(seconds, dict) else Seconds()
+    found = Statistics(**_figures(Statistics, kept), seconds=parts)
     with suppress(TypeError, ValueError, RecursionError):
         sentence = from_json(note)
         if isinstance(sentence, Sentence) and sentence == found.note:
             return replace(found, note=sentence)
+    return found
+
+
+def _figures(kind: type[Statistics | Seconds], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of these figures, each as its field has it."""
+    found: dict[str, Any] = {}
+    for each in fields(kind):
+        value = kept.get(each.name)
+        if isinstance(each.default, float) and isinstance(value, int | float) and abs(value) <= _LARGEST:
+            found[each.name] = float(value)
+        elif (type(value) is int and type(each.default) is int and abs(value) <= _LARGEST) or (
+            isinstance(value, str) and isinstance(each.default, str)
+        ):
+            found[each.name] = value
     return found

@@ -45,6 +45,9 @@ _LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC,
 # What was deleted of a conversation waits in one without a leaf: that is no chat.
 _DELETED = _FIELDS.replace(" FROM", ", deleted FROM") + " WHERE deleted IS NOT NULL AND leaf ORDER BY deleted DESC, id"
 _SOME = _FIELDS + " WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # all of it is ours
+_CHANGES = """
+    SELECT id, iif(deleted IS NULL, updated, 0) FROM conversations WHERE id IN (SELECT value FROM json_each(?))
+"""
 _TITLES = """
     SELECT id, title, auto_title FROM conversations
     WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id
@@ -185,6 +188,11 @@ class Store:
         """What was deleted and can be restored, and when, in seconds since 1970; the last first."""
         rows = self._noting(lambda: self._connection.execute(_DELETED).fetchall())
         return [(conversation_in(row[:-1]), row[-1]) for row in rows]
+
+    def changes(self, conversations: Iterable[int]) -> dict[int, float]:
+        """When those of these that are in the file were last changed; 0 for those that are deleted."""
+        wanted = (json.dumps(list(conversations)),)
+        return dict(self._noting(lambda: self._connection.execute(_CHANGES, wanted).fetchall()))
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
         """Conversations with all these words in their title, then those with a message that has words beginning so.

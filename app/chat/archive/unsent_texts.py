@@ -1,12 +1,16 @@
 """Keeps what is written and not sent with its conversation, also for the next start."""
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 
 from app.chat.archive.worker import Archive
 from app.chat.composer.composer import Composer
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
-from app.chat.history.unsent import Unsent
+from app.chat.history.unsent import Edit, Unsent
 
 _SAVE_MS = 1000  # at most so long is what was written not on disk
 
@@ -59,18 +63,38 @@ class UnsentTexts(QObject):
         self.arrived.emit()
 
 
+class BegunEdits(Protocol):
+    """The other wordings that were begun in the conversation that is shown."""
+
+    changed: SignalInstance
+
+    def begin(self, edits: Iterable[Edit]) -> None:
+        """Another conversation is shown, with what was begun in it before."""
+
+    def kept(self, conversation: Conversation) -> tuple[Edit, ...]:
+        """What was begun in messages that the conversation still has."""
+
+
 class UnsentAutosave(QObject):
-    """Has a window's composer show what was written for the conversation that is shown, and keeps it."""
+    """Has a window show what was written for the conversation that is shown, and keeps it."""
+
+    edits_arrived = Signal()  # those of earlier days, of a conversation that is shown already
 
     def __init__(
-        self, chat: ChatController, unsent_texts: UnsentTexts, composer: Composer, parent: QObject | None = None
+        self,
+        chat: ChatController,
+        unsent_texts: UnsentTexts,
+        composer: Composer,
+        edits: BegunEdits,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._texts, self._composer = unsent_texts, composer
+        self._texts, self._composer, self._edits = unsent_texts, composer, edits
         self._conversation = chat.conversation
         self._timer = QTimer(self, singleShot=True, interval=_SAVE_MS)
         self._timer.timeout.connect(self.save)
         composer.draft_changed.connect(self._on_changed)
+        edits.changed.connect(self._on_changed)
         chat.conversation_replaced.connect(self._on_replaced)
         chat.turn_added.connect(self.save)  # what was sent is not kept
         unsent_texts.arrived.connect(self._show)
@@ -79,7 +103,8 @@ class UnsentAutosave(QObject):
     def save(self, *_: object) -> None:
         """Keep what is written, now."""
         self._timer.stop()
-        self._texts.put(self._conversation.id, self._composer.unsent)
+        unsent = replace(self._composer.unsent, edits=self._edits.kept(self._conversation))
+        self._texts.put(self._conversation.id, unsent)
 
     def leave(self) -> None:
         """The window goes."""
@@ -97,10 +122,15 @@ class UnsentAutosave(QObject):
         if self._conversation.is_empty:
             self._texts.give_back(self._conversation.id)
         self._conversation = conversation
-        self._composer.show_unsent(self._texts.take(conversation))
+        unsent = self._texts.take(conversation)
+        self._edits.begin(unsent.edits)
+        self._composer.show_unsent(unsent)
 
     def _show(self) -> None:
         """Unless a person has begun to write."""
+        if not self._conversation.is_empty and not self._edits.kept(self._conversation):
+            self._edits.begin(self._texts.take(self._conversation).edits)
+            self.edits_arrived.emit()
         if self._composer.unsent.is_empty:
             unsent = self._texts.take(self._conversation)
             if not unsent.is_empty:

@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from enum import Enum
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat.archive.conversion import conversation_of
+from app.chat.archive.orders import Failure, Mark, Order, Steps
 from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store, parents_first
 from app.chat.archive.text_index import ERRORS
@@ -22,42 +22,9 @@ from app.settings.generation import GenerationSettings
 from app.system.background import attempt, lasting, report
 from engine.protocol.messages import Round
 
-if TYPE_CHECKING:
-    from app.chat.archive.importing import Importing
-
 _log = logging.getLogger("coppice.archive")
 
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
-
-
-class _Failure(Enum):
-    """What a person is told of an order that failed."""
-
-    NOT_SAVED = "not saved"
-    NOT_READ = "not read"
-    SILENT = "silent"  # nothing: its own answer says it, or it is no loss that a person has to know of
-
-
-class _Order(NamedTuple):
-    """What the thread is asked to do.
-
-    `keep` holds what is to be written before anything can fail. `answer` is called with the reason of a failure, for
-    those who wait for an answer.
-    """
-
-    name: str
-    work: Callable[[Store], object]
-    answer: Callable[[str], object] | None = None
-    keep: Callable[[], object] | None = None
-    failure: _Failure = _Failure.NOT_SAVED
-
-
-class _Mark(NamedTuple):
-    """That a conversation, or messages of it, were deleted or restored, or what is written for it and not sent."""
-
-    conversation: int
-    write: Callable[[Store], None]
-    unsent: str = ""  # the text that is written nowhere else
 
 
 class Archive(QThread):
@@ -82,6 +49,8 @@ class Archive(QThread):
     times_read = Signal(object, object)  # id of a message, TokenTimes, or None where its rounds are not all kept
     import_progressed = Signal(int, object)  # number of the order, Imported
     imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
+    export_progressed = Signal(int, object)  # number of the order, Exported
+    all_exported = Signal(int, object)  # the same
     set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
     write_failed = Signal(str)
     write_recovered = Signal()
@@ -90,16 +59,16 @@ class Archive(QThread):
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self._orders: SimpleQueue[_Order | None] = SimpleQueue()  # None: the end
+        self._orders: SimpleQueue[Order | None] = SimpleQueue()  # None: the end
         self._store: Store | None = None
         # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds. Of
         # messages that were deleted or restored it is by their removal, of an unsent text by minus the conversation.
         self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
-        self._marks_back: dict[int, _Mark] = {}
+        self._marks_back: dict[int, Mark] = {}
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
         self._latest_order = 0
         self._latest_search: dict[int, int] = {}  # by who searches
-        self._imports: dict[int, Importing] = {}
+        self._steps: dict[int, Steps] = {}  # what is under way, by the numbers of the orders
         self._stopped: set[int] = set()
         self._is_list_wanted = False
         self._has_failed = False  # to write
@@ -109,12 +78,12 @@ class Archive(QThread):
 
     def list_all(self) -> None:
         """Ask for `listed` and `unsent_listed`."""
-        self._orders.put(_Order("list", self._want_list))
+        self._orders.put(Order("list", self._want_list))
 
     def list_deleted(self) -> None:
         """Ask for `deleted_listed`."""
         self._orders.put(
-            _Order("list deleted", lambda store: self.deleted_listed.emit(store.deleted()), failure=_Failure.SILENT)
+            Order("list deleted", lambda store: self.deleted_listed.emit(store.deleted()), failure=Failure.SILENT)
         )
 
     def search(self, words: str, searcher: int = 0) -> int:
@@ -128,18 +97,18 @@ class Archive(QThread):
             if number == self._latest_search[searcher]:
                 self.found.emit(number, store.search(words))
 
-        self._orders.put(_Order("search", work, lambda _: self.found.emit(number, []), failure=_Failure.NOT_READ))
+        self._orders.put(Order("search", work, lambda _: self.found.emit(number, []), failure=Failure.NOT_READ))
         return number
 
     def open(self, conversation: ConversationRecord) -> int:
         """Ask for `opened` or `open_failed`, to show it; returns the number they will carry."""
         number = self._next_number()
         self._orders.put(
-            _Order(
+            Order(
                 "open",
                 lambda store: self.opened.emit(number, conversation, self._messages(store, conversation.id)),
                 lambda _: self.open_failed.emit(number),
-                failure=_Failure.NOT_READ,
+                failure=Failure.NOT_READ,
             )
         )
         return number
@@ -148,14 +117,14 @@ class Archive(QThread):
         """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
 
         def work(store: Store) -> None:
-            from app.chat.archive.formats import write_conversation  # noqa: PLC0415
+            from app.chat.archive.exchange.formats import write_conversation  # noqa: PLC0415
 
             messages = self._messages(store, conversation.id)
             write_conversation(path, conversation, conversation_of(conversation, messages))
             self.exported.emit(path)
 
         self._orders.put(
-            _Order("export", work, lambda reason: self.export_failed.emit(path, reason), failure=_Failure.SILENT)
+            Order("export", work, lambda reason: self.export_failed.emit(path, reason), failure=Failure.SILENT)
         )
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
@@ -164,17 +133,17 @@ class Archive(QThread):
 
     def save_unsent(self, conversation: int, unsent: Unsent) -> None:
         """Keep what is written for a conversation; an empty one is forgotten."""
-        mark = _Mark(conversation, lambda store: store.save_unsent(conversation, unsent), unsent.text)
+        mark = Mark(conversation, lambda store: store.save_unsent(conversation, unsent), unsent.texts)
         self._put_mark("save an unsent text", -conversation, mark)
 
     def delete(self, conversation: ConversationRecord) -> None:
         """Take a conversation out of the list."""
-        mark = _Mark(conversation.id, lambda store: store.delete(conversation.id))
+        mark = Mark(conversation.id, lambda store: store.delete(conversation.id))
         self._put_mark("delete", conversation.id, mark)
 
     def restore(self, conversation: ConversationRecord) -> None:
         """Bring back a conversation that was deleted."""
-        mark = _Mark(conversation.id, lambda store: store.restore(conversation.id))
+        mark = Mark(conversation.id, lambda store: store.restore(conversation.id))
         self._put_mark("restore", conversation.id, mark)
 
     def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
@@ -184,14 +153,14 @@ class Archive(QThread):
             _, kept_back = self._kept_back.get(conversation, (None, {}))
             for each in messages:
                 kept_back.pop(each, None)
-            mark = _Mark(conversation, lambda store: store.delete_messages(conversation, messages, removal))
+            mark = Mark(conversation, lambda store: store.delete_messages(conversation, messages, removal))
             self._marks_back[removal] = mark
 
         self._put_write("delete messages", removal, keep)
 
     def restore_messages(self, conversation: int, removal: int) -> None:
         """Bring them back; they are ordered to be saved before, in case that they never were."""
-        mark = _Mark(conversation, lambda store: store.restore_messages(conversation, removal))
+        mark = Mark(conversation, lambda store: store.restore_messages(conversation, removal))
         self._put_mark("restore messages", removal, mark)
 
     def duplicate(self, conversation: ConversationRecord, last: int = 0) -> int:
@@ -202,7 +171,7 @@ class Archive(QThread):
             self._write(conversation.id, store)  # a copy of a part of it would be none
             self.duplicated.emit(number, store.duplicate(conversation, last))
 
-        self._orders.put(_Order("duplicate", work, failure=_Failure.NOT_READ))
+        self._orders.put(Order("duplicate", work, failure=Failure.NOT_READ))
         return number
 
     def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
@@ -212,11 +181,11 @@ class Archive(QThread):
     def list_rounds(self, conversation: int) -> None:
         """Ask for `rounds_listed`."""
         self._orders.put(
-            _Order(
+            Order(
                 "list rounds",
                 lambda store: self.rounds_listed.emit(conversation, store.rounds(conversation)),
                 lambda _: self.rounds_listed.emit(conversation, []),
-                failure=_Failure.SILENT,
+                failure=Failure.SILENT,
             )
         )
 
@@ -224,11 +193,11 @@ class Archive(QThread):
         """Ask for `rounds_read`; returns the number it will carry."""
         wanted, number = tuple(keys), self._next_number()
         self._orders.put(
-            _Order(
+            Order(
                 "read rounds",
                 lambda store: self.rounds_read.emit(number, list(zip(wanted, store.read_rounds(wanted), strict=True))),
                 lambda _: self.rounds_read.emit(number, [(key, None) for key in wanted]),
-                failure=_Failure.SILENT,
+                failure=Failure.SILENT,
             )
         )
         return number
@@ -242,7 +211,7 @@ class Archive(QThread):
             self.times_read.emit(message, times_of(list(zip(places, read, strict=True)), length))
 
         answer = partial(self.times_read.emit, message, None)
-        self._orders.put(_Order("read times", work, lambda _: answer(), failure=_Failure.SILENT))
+        self._orders.put(Order("read times", work, lambda _: answer(), failure=Failure.SILENT))
 
     def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
         """Bring in the conversations of files and folders; ask for `import_progressed` and `imported`.
@@ -250,14 +219,43 @@ class Archive(QThread):
         Both carry the number that is returned. `beginning`: the settings of a new conversation. Other orders come in
         between.
         """
-        from app.chat.archive.importing import Importing  # noqa: PLC0415
+        from app.chat.archive.exchange.importing import Importing  # noqa: PLC0415
 
-        number = self._next_number()
-        self._put_import(number, Importing(tuple(paths), beginning))
+        number, work = self._next_number(), Importing(tuple(paths), beginning)
+        self._put_step(
+            number,
+            Steps(
+                "import",
+                work,
+                lambda: self.import_progressed.emit(number, work.so_far),
+                lambda: self.imported.emit(number, work.so_far, work.records),
+                Failure.NOT_SAVED,
+            ),
+        )
         return number
 
-    def stop_import(self, number: int) -> None:
-        """Import no more; what is in the store already stays, and `imported` tells of it."""
+    def export_all(self, conversations: Sequence[ConversationRecord], path: Path) -> int:
+        """Write these with all their versions into one file; ask for `export_progressed` and `all_exported`.
+
+        Both carry the number that is returned. Other orders come in between.
+        """
+        from app.chat.archive.exchange.exporting import Exporting  # noqa: PLC0415
+
+        number, work = self._next_number(), Exporting(path, conversations, self._messages)
+        self._put_step(
+            number,
+            Steps(
+                "export all",
+                work,
+                lambda: self.export_progressed.emit(number, work.so_far),
+                lambda: self.all_exported.emit(number, work.so_far),
+                Failure.SILENT,
+            ),
+        )
+        return number
+
+    def stop_order(self, number: int) -> None:
+        """End an import or an export; what was imported stays, and what was to be exported is not written."""
         self._stopped.add(number)
 
     def settle(self) -> tuple[int, str]:
@@ -276,23 +274,29 @@ class Archive(QThread):
             self._write_kept(store)
             answer()
 
-        self._orders.put(_Order("settle", work, answer, failure=_Failure.SILENT))
+        self._orders.put(Order("settle", work, answer, failure=Failure.SILENT))
         return answers.get()
 
     def save_copies(self, folder: Path) -> None:
-        """Write what could not be written into files of a folder, unsent texts too; ask for `copies_saved`."""
+        """Write chats that could not be written into files of a folder, unsent texts too; ask for `copies_saved`."""
+
+        def messages(store: Store | None, conversation: int) -> list[MessageRecord]:
+            """All of them, or where they cannot be read those that could not be written."""
+            if store is not None:
+                with suppress(*ERRORS):
+                    return self._messages(store, conversation)
+            return parents_first(self._kept_back[conversation][1].values())
 
         def copy(store: Store | None) -> None:
-            from app.chat.archive.formats import write_copies  # noqa: PLC0415
+            from app.chat.archive.exchange.formats import write_copies  # noqa: PLC0415
 
-            chats = []
-            for conversation, (record, kept_back) in self._kept_back.items():
-                messages = self._messages(store, conversation) if store else parents_first(kept_back.values())
-                chats.append((record, conversation_of(record, messages)))
-            unsent = [each.unsent for each in self._marks_back.values() if each.unsent.strip()]
+            chats = [
+                (record, conversation_of(record, messages(store, record.id))) for record, _ in self._kept_back.values()
+            ]
+            unsent = [text for each in self._marks_back.values() for text in each.unsent]
             self.copies_saved.emit(*write_copies(folder, chats, unsent))
 
-        self._orders.put(_Order("save copies", copy, lambda _: copy(None), failure=_Failure.SILENT))
+        self._orders.put(Order("save copies", copy, lambda _: copy(None), failure=Failure.SILENT))
 
     def close(self) -> None:
         """Carry out what was ordered so far, then end the thread."""
@@ -303,19 +307,21 @@ class Archive(QThread):
         return self._latest_order
 
     def _put_write(self, name: str, conversation: int, keep: Callable[[], object]) -> None:
-        self._orders.put(_Order(name, partial(self._write_all, conversation), self._on_write_failed, keep))
+        self._orders.put(Order(name, partial(self._write_all, conversation), self._on_write_failed, keep))
 
-    def _put_mark(self, name: str, key: int, mark: _Mark) -> None:
+    def _put_mark(self, name: str, key: int, mark: Mark) -> None:
         self._put_write(name, key, lambda: self._marks_back.update({key: mark}))
 
-    def _put_import(self, number: int, importing: "Importing") -> None:
-        self._orders.put(
-            _Order("import", partial(self._import, number, importing), lambda _: self._end_import(number, importing))
-        )
+    def _put_step(self, number: int, steps: Steps) -> None:
+        def answer(reason: str) -> None:
+            steps.work.fail(reason)
+            self._end_steps(number, steps)
 
-    def _rounds_order(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> _Order:
+        self._orders.put(Order(steps.name, partial(self._step, number, steps), answer, failure=steps.failure))
+
+    def _rounds_order(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> Order:
         keep = partial(self._keep_rounds, conversation, rounds)
-        return _Order("save rounds", partial(self._save_rounds, conversation), keep=keep, failure=_Failure.SILENT)
+        return Order("save rounds", partial(self._save_rounds, conversation), keep=keep, failure=Failure.SILENT)
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
@@ -325,15 +331,15 @@ class Archive(QThread):
         while (order := self._orders.get()) is not None:
             self._carry_out(order)
         for conversation in {**self._kept_back, **self._marks_back}:
-            self._carry_out(_Order("write again", partial(self._write, conversation)))
+            self._carry_out(Order("write again", partial(self._write, conversation)))
         for conversation in list(self._rounds_back):
             self._carry_out(self._rounds_order(conversation, ()))
-        for importing in self._imports.values():
-            importing.stop()
+        for steps in self._steps.values():
+            steps.work.stop()
         if self._store:
             attempt(self._store.close, lambda _error: None)
 
-    def _carry_out(self, order: _Order) -> None:
+    def _carry_out(self, order: Order) -> None:
         """Whatever is raised, it is told, and the next order is served."""
         if order.keep is not None:
             order.keep()  # first: whatever happens now, nothing of it is lost
@@ -379,23 +385,23 @@ class Archive(QThread):
         store.save_rounds(conversation, packed)
         self._rounds_back.pop(conversation, None)
 
-    def _import(self, number: int, importing: "Importing", store: Store) -> None:
-        """A step of it; the next one waits behind what was ordered meanwhile."""
-        self._imports[number] = importing
+    def _step(self, number: int, steps: Steps, store: Store) -> None:
+        """A step; the next one waits behind what was ordered meanwhile."""
+        self._steps[number] = steps
         if number in self._stopped:
-            importing.stop()
+            steps.work.stop()
         else:
-            importing.step(store)
-        if importing.is_over:
-            self._end_import(number, importing)
+            steps.work.step(store)
+        if steps.work.is_over:
+            self._end_steps(number, steps)
         else:
-            self.import_progressed.emit(number, importing.so_far)
-            self._put_import(number, importing)
+            steps.tell_progress()
+            self._put_step(number, steps)
 
-    def _end_import(self, number: int, importing: "Importing") -> None:
-        self._imports.pop(number, None)
+    def _end_steps(self, number: int, steps: Steps) -> None:
+        self._steps.pop(number, None)
         self._stopped.discard(number)
-        self.imported.emit(number, importing.so_far, importing.records)
+        steps.tell_end()
 
     def _messages(self, store: Store, conversation: int) -> list[MessageRecord]:
         """All of its messages, those too that could not be written yet."""
@@ -439,7 +445,7 @@ class Archive(QThread):
     def _on_write_failed(self, _reason: str) -> None:
         self._has_failed = True
 
-    def _on_failed(self, order: _Order, error: BaseException) -> None:
+    def _on_failed(self, order: Order, error: BaseException) -> None:
         """Report the failure, and give every order that waits for an answer an empty one."""
         reason = getattr(error, "strerror", None) or str(error)
         if not reason:
@@ -447,12 +453,12 @@ class Archive(QThread):
         self._is_list_wanted = self._is_list_wanted or self._store is None
         if order.answer is not None:
             order.answer(reason)
-        if order.failure is not _Failure.SILENT:
+        if order.failure is not Failure.SILENT:
             self._last_failure = self._words_of(order.failure, reason)
             self.write_failed.emit(self._last_failure)
 
-    def _words_of(self, failure: _Failure, reason: str) -> str:
-        if failure is _Failure.NOT_READ and self._store is not None:
+    def _words_of(self, failure: Failure, reason: str) -> str:
+        if failure is Failure.NOT_READ and self._store is not None:
             told = tr("Conversations cannot be read from {file}: {reason}.")
             return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
         told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)

@@ -9,12 +9,12 @@ from app.i18n.translation import tr
 from app.system.plain_text import can_be_seen, unsteered
 from engine.protocol.messages import Role
 
-_ID_BITS = 62  # fits SQLite's signed 64 bits, and two ids made apart never meet
+ID_BITS = 62  # fits SQLite's signed 64 bits, and two ids made apart never meet
 
 
 def new_id() -> int:
     """An id for a conversation or a message."""
-    return secrets.randbits(_ID_BITS)
+    return secrets.randbits(ID_BITS)
 
 
 @dataclass(frozen=True, slots=True)

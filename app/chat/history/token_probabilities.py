@@ -79,15 +79,15 @@ def probability_details(probabilities: TokenProbabilities) -> dict[str, Any]:
     return {"begin": probabilities.begin, "pieces": packed}
 
 
-def probabilities_of_details(kept: Any) -> TokenProbabilities | None:
-    """What was kept, None where there is nothing of use."""
+def probabilities_of_details(kept: Any, largest: int = _LARGEST) -> TokenProbabilities | None:
+    """What was kept, None where there is nothing of use, or more than `largest` bytes."""
     try:
         reader = zlib.decompressobj()
-        pieces = reader.decompress(base64.b64decode(kept["pieces"], validate=True), _LARGEST)
+        pieces = reader.decompress(base64.b64decode(kept["pieces"], validate=True), largest)
         begin = kept["begin"]
     except (TypeError, KeyError, ValueError, binascii.Error, zlib.error):
         return None
     half, odd = divmod(len(pieces), 2)
-    if odd or type(begin) is not int or begin < 0 or not pieces:
+    if odd or type(begin) is not int or begin < 0 or not pieces or not reader.eof:
         return None
     return TokenProbabilities(begin, pieces[:half], pieces[half:])

@@ -1,27 +1,42 @@
 """What a person has written for a conversation and not sent."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.chat.history.message import Attachment, attachment_details, attachments_of
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """Another wording of a message that was begun; empty where nothing is changed yet. `is_open`: its editor is."""
+
+    message: int
+    text: str = ""
+    is_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Unsent:
     """The question as it stands, its attachments, and how the answer is to begin.
 
-    `unread`: paths of attached files whose text is not there yet.
+    `unread`: paths of attached files whose text is not there yet; `edits`: of messages of the conversation.
     """
 
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
     beginning: str = ""
     unread: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to keep."""
-        return not (self.text or self.attachments or self.beginning or self.unread)
+        return not (self.text or self.attachments or self.beginning or self.unread or self.edits)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that was written in it by hand, each text by itself."""
+        return tuple(each for each in (self.text, *(edit.text for edit in self.edits)) if each.strip())
 
 
 def unsent_details(unsent: Unsent) -> dict[str, Any]:
@@ -31,6 +46,7 @@ def unsent_details(unsent: Unsent) -> dict[str, Any]:
         "beginning": unsent.beginning,
         "attachments": attachment_details(unsent.attachments),
         "unread": list(unsent.unread),
+        "edits": [asdict(each) for each in unsent.edits],
     }
 
 
@@ -43,4 +59,14 @@ def unsent_of(kept: object) -> Unsent:
         attachments_of(found.get("attachments")),
         beginning if isinstance(beginning, str) else "",
         tuple(each for each in unread if isinstance(each, str)) if isinstance(unread, list) else (),
+        _edits_of(found.get("edits")),
     )
+
+
+def _edits_of(kept: object) -> tuple[Edit, ...]:
+    edits = []
+    for each in kept if isinstance(kept, list) else ():
+        message, text = (each.get("message"), each.get("text")) if isinstance(each, dict) else (None, None)
+        if type(message) is int and isinstance(text, str):
+            edits.append(Edit(message, text, each.get("is_open") is True))
+    return tuple(edits)

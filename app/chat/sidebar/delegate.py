@@ -57,7 +57,10 @@ class ConversationDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(QColor(self.colors.muted))
         place = option.rect.adjusted(_SIDE, _HEADER_ABOVE, -_SIDE, 0)
-        words = f"{row.text}  {row.count}" if row.folder else tr(row.text)
+        count = f"  {row.count}" if row.folder else ""
+        room = place.width() - painter.fontMetrics().horizontalAdvance(count)
+        name = row.text if row.folder else tr(row.text)
+        words = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room) + count
         painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
 
     def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, row: ChatRow) -> None:

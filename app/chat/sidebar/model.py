@@ -107,7 +107,8 @@ class ConversationModel(QAbstractListModel):
         with_folder = "\n".join(filter(None, (words, tr("Folder: {folder}").format(folder=folder) if folder else "")))
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return with_folder.replace("\n", ", ")
-        return tip(with_folder) if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
+        has_tip = isinstance(row, ChatRow) or row.folder  # a name may be longer than the list is wide
+        return tip(with_folder) if role == Qt.ItemDataRole.ToolTipRole and has_tip else None
 
     def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A title that was written in the list."""

@@ -113,8 +113,8 @@ class ConversationsPanel(QWidget):
     def show_conversations(self, records: Sequence[ConversationRecord]) -> None:
         """Show these, newest first, unless a search is shown, or a title is being written: that is waited for."""
         before, self._records = self._records, records
-        if self.search.text().strip() and _titles(before) != _titles(records):
-            self._pause.start()  # what was found may be gone, or be named otherwise
+        if self.search.text().strip() and _found_of(before) != _found_of(records):
+            self._pause.start()  # what was found may be gone, be named otherwise, or stand elsewhere
         if self.list.state() != QAbstractItemView.State.EditingState:
             self._refresh()
 
@@ -296,9 +296,9 @@ class ConversationsPanel(QWidget):
             self.moved.emit(conversation, name)
 
 
-def _titles(records: Sequence[ConversationRecord]) -> dict[int, tuple[str, str]]:
-    """As they are kept: to make thousands of them fit to be shown takes too long for every change of the list."""
-    return {each.id: (each.title, each.auto_title) for each in records}
+def _found_of(records: Sequence[ConversationRecord]) -> dict[int, tuple[str, str, str, bool]]:
+    """What a search shows of each, as it is kept: to make thousands of titles fit to be shown takes too long."""
+    return {each.id: (each.title, each.auto_title, each.folder, each.is_pinned) for each in records}
 
 
 def _add(menu: QMenu, text: str, shortcut: str, action: object) -> QAction:

@@ -30,11 +30,12 @@ class ChatRow:
     record: ConversationRecord
     excerpt: str = ""
     message: int = 0
+    is_found: bool = False
 
     @property
     def folder_elsewhere(self) -> str:
-        """The folder of one that stands among the pinned ones; of all others the header tells it."""
-        return self.record.folder if self.record.is_pinned else ""
+        """The folder of one that was found, or stands among the pinned ones; of all others the header tells it."""
+        return self.record.folder if self.is_found or self.record.is_pinned else ""
 
 
 Row = HeaderRow | ChatRow
@@ -67,7 +68,7 @@ def hit_rows(hits: Sequence[SearchHit]) -> list[Row]:
     groups = {HeaderRow(IN_TITLES): titled, HeaderRow(IN_TEXTS): list(inside.values())}
     return _flat(
         {
-            header: [ChatRow(hit.conversation, hit.excerpt, hit.message) for hit in found]
+            header: [ChatRow(hit.conversation, hit.excerpt, hit.message, is_found=True) for hit in found]
             for header, found in groups.items()
         }
     )

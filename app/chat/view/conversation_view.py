@@ -65,7 +65,7 @@ class ConversationView(QScrollArea):
         self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
         self._sends_with_ctrl = False
-        self._edits = Edits()
+        self.edits = Edits(self)
         self.autoscroll = True
         self.setAccessibleName(tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -178,6 +178,12 @@ class ConversationView(QScrollArea):
             self._sought = index, _mark_place
             self._approach()
         return True
+
+    def open_begun_editors(self) -> None:
+        """Let editors be open that were when the messages were last seen."""
+        for view in self.column.views:
+            if self.edits.is_open(view.message.id):
+                view.open_editor()
 
     def seek(self, index: int, place_of: PlaceOf) -> None:
         """Bring a place of message number `index` into view, which is told again and again until it is no guess."""
@@ -309,13 +315,13 @@ class ConversationView(QScrollArea):
         view.text_added.connect(self.texts_changed)
         view.edited.connect(self.edited)
         view.editor_opened.connect(lambda: self._show_editor(view))
-        view.edit_begun.connect(partial(self._edits.follow, message.id))
+        view.edit_begun.connect(partial(self.edits.follow, message.id))
         view.version_chosen.connect(self.version_chosen)
         view.delete_requested.connect(self.delete_requested)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])
-        if self._edits.is_open(message.id):
+        if self.edits.is_open(message.id):
             view.open_editor()
         self.selection.adopt(view)
         self.texts_changed.emit()

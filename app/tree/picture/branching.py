@@ -1,12 +1,14 @@
 """From a guess that was rejected to another version of the answer, which goes on from there."""
 
 import re
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.i18n.translation import tr
+from app.system.plain_text import tip
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.picture.picture import BONUS_NODE
 from app.tree.rounds.snapshot import Snapshot
@@ -44,17 +46,14 @@ class Branching(QObject):
     wanted = Signal(str)
     """A person wants the answer to go on with this text in place of what the round gave."""
 
-    def __init__(self, canvas: TreeCanvas) -> None:
+    def __init__(self, canvas: TreeCanvas, hindrance: Callable[[], tuple[str, str]]) -> None:
+        """`hindrance` tells why no branch can be begun at the moment, in few words and as a tooltip; empty: it can."""
         super().__init__(canvas)
+        self._hindrance = hindrance
         self.menu: QMenu | None = None
         self._canvas = canvas
         self._pressed: QPointF | None = None
-        self._reason = ""
         canvas.viewport().installEventFilter(self)
-
-    def set_hindrance(self, reason: str) -> None:
-        """Why no branch can be begun at the moment; empty: it can."""
-        self._reason = reason
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """A click is a press and a release at the same place; anything else is a drag."""
@@ -86,8 +85,11 @@ class Branching(QObject):
         shown = visible(text, 0)
         shown = shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
         words = tr("Continue from here: “{text}”").format(text=shown.replace("&", "&&"))
-        action = menu.addAction(words if not self._reason else f"{words} ({self._reason})")
-        action.setEnabled(not self._reason)
+        reason, explanation = self._hindrance()
+        action = menu.addAction(f"{words} ({reason})" if reason else words)
+        action.setEnabled(not reason)
+        action.setToolTip(tip(explanation))
+        menu.setToolTipsVisible(bool(explanation))
         action.triggered.connect(lambda: self.wanted.emit(text))
         menu.popup(where)
 

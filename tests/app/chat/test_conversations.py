@@ -4,86 +4,39 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.archive import importing
-from app.chat.archive.chat_list import ChatList
-from app.chat.archive.importing import Importing
+from app.chat.archive.exchange import importing
+from app.chat.archive.exchange.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
-from app.chat.conversations import DELETED_NOTICE, EXCHANGE_NOTICE, IMPORT_NOTICE, REMOVED_NOTICE, Conversations
-from app.chat.generation.controller import ChatController
+from app.chat.conversations import (
+    DELETED_NOTICE,
+    EXCHANGE_NOTICE,
+    IMPORT_NOTICE,
+    REMOVED_NOTICE,
+)
 from app.chat.history.conversation import Conversation
 from app.chat.sidebar.model import ConversationModel
-from app.engine.state import EngineState, Phase
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Theme
-from tests.app.fake_engine import loaded
+from tests.app.chat.desk import Desk, bring_in, choose
 from tests.app.fake_link import FakeLink
 
 PATIENCE_SECONDS = 30.0
-
-
-class Desk:
-    """Conversations without a window around them."""
-
-    def __init__(self, link: FakeLink, settings: SettingsFile, path: Path, theme: Theme, parent: QWidget) -> None:
-        self.link, self.path = link, path
-        self.chat = ChatController(link, settings)
-        self.chats = ChatList(Archive(path / "chats.sqlite3"))
-        self.conversations = Conversations(self.chat, self.chats, theme.colors, parent)
-        self.notices: list[Notice] = []
-        self.conversations.notice_raised.connect(self.notices.append)
-        link.events_arrived.connect(self.chat.on_events)
-        self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
-        self.chats.start()
-
-    def close(self) -> None:
-        """As a window that closes, and the program with it."""
-        self.conversations.leave()
-        self.chats.close()
-
-    def converse(self, question: str) -> int:
-        """A whole turn of a new chat; returns its id."""
-        self.chat.show_conversation(Conversation())
-        self.chat.ask(question)
-        self.link.say(f"Answer to {question}")
-        self.link.finish()
-        return self.conversations.autosave.current
-
-    def told(self, key: str) -> list[Notice]:
-        return [each for each in self.notices if each.key == key]
-
-
-@pytest.fixture
-def desk(
-    qtbot: QtBot, qapp: QApplication, link: FakeLink, settings: SettingsFile, tmp_path: Path, theme: Theme
-) -> Iterator[Desk]:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    made = Desk(link, settings, tmp_path, theme, parent)
-    yield made
-    made.close()
 
 
 def chats(count: int) -> str:
     return json.dumps(
         [{"title": f"Chat {n}", "messages": [{"role": "user", "content": f"Q{n}"}]} for n in range(count)]
     )
-
-
-def choose(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
-    """The paths that a person will choose for saving, one after the other."""
-    chosen = iter(paths)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(next(chosen)), ""))
 
 
 # ---- exports --------------------------------------------------------------------------------------------------------
@@ -156,12 +109,6 @@ def test_an_export_that_fails_says_why_and_leaves_the_old_file(
 
 
 # ---- imports --------------------------------------------------------------------------------------------------------
-
-
-def bring_in(desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(each) for each in files], ""))
-    with qtbot.waitSignal(desk.conversations.archive.imported):
-        desk.conversations.import_files()
 
 
 def steps_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:

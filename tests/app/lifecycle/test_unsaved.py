@@ -12,6 +12,7 @@ import shiboken6
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.archive.exchange.formats import read_conversations
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.shell.program import Program
@@ -122,6 +123,30 @@ def test_what_cannot_be_saved_goes_into_another_folder(
     assert [each["content"] for each in document["messages"]] == ["What is an oak?", "A tree."]
 
 
+def test_what_is_saved_elsewhere_has_every_version(
+    unsaved: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, program = unsaved.chat, unsaved.program
+    chat.regenerate()
+    link.say("A large plant.")
+    link.finish()
+    chat.edit(chat.conversation.messages[0].id, "What is a yew?")
+    link.say("A tree, too.")
+    link.finish()
+    unsaved.conversations.autosave.move(chat.conversation.id, "Trees")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    program.quit()
+    click(unsaved, "Save elsewhere…")
+    qtbot.waitUntil(lambda: program.windows == [])
+    (read,) = read_conversations(tmp_path / "What is an oak_.json")
+    found = read.conversation
+    assert found is not None
+    assert [each.text for each in found.versions(found.messages[0].id)] == ["What is an oak?", "What is a yew?"]
+    found.show_version(found.messages[0].id, 0)
+    assert [each.text for each in found.versions(found.messages[1].id)] == ["A tree.", "A large plant."]
+    assert read.about.folder == "Trees"
+
+
 def test_one_of_two_windows_closes_without_a_question(unsaved: MainWindow, qtbot: QtBot) -> None:
     program = unsaved.program
     unsaved.actions_.new_window.trigger()
@@ -162,17 +187,25 @@ def test_the_end_that_the_system_wants_can_be_held_up() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_unsent_text_that_cannot_be_saved_goes_along(
-    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unsent_texts_that_cannot_be_saved_go_along(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Store, "save_unsent", refuse)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    window.chat.ask("What is an oak?")
+    link.say("A tree.")
+    link.finish()
     window.chat_panel.composer.field.setPlainText("What is an")
+    window.chat_panel.view.questions[0].edit()
+    editor = window.chat_panel.view.questions[0].editor
+    assert editor is not None
+    editor.field.setPlainText("What is a yew?")
     program = window.program
     program.quit()
     click(window, "Save elsewhere…")
     qtbot.waitUntil(lambda: program.windows == [])
     assert (tmp_path / "Unsent text.txt").read_text(encoding="utf-8") == "What is an"
+    assert (tmp_path / "Unsent text 2.txt").read_text(encoding="utf-8") == "What is a yew?"

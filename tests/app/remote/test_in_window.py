@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QInputDialog
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.conversion import conversation_of, records_of
-from app.chat.archive.formats import exported_json, exported_markdown, from_json, from_markdown
+from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json, from_markdown
 from app.chat.history.message import AnswerEnding
 from app.engine.remote.addresses import Place
 from app.engine.remote.servers import Server, look_at

@@ -263,7 +263,7 @@ def test_every_question_is_answered_whatever_goes_wrong(
     for name in ("search", "rounds", "read_rounds", "conversations"):
         refuse(monkeypatch, name, error)
     refuse_import = Refusing(lambda _path: [], error)
-    monkeypatch.setattr("app.chat.archive.importing.read_conversations", refuse_import.bound())
+    monkeypatch.setattr("app.chat.archive.exchange.importing.read_conversations", refuse_import.bound())
     with qtbot.waitSignal(archive.found) as found:
         number = archive.search("oak")
     assert found.args == [number, []]

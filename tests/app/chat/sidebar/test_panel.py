@@ -1,6 +1,8 @@
 """The list of conversations: its groups, and what a person does with mouse and keys."""
 
 import datetime
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
@@ -52,9 +54,9 @@ def test_a_search_shows_every_conversation_once_under_titles_and_once_under_mess
     hits = [SearchHit(RECORDS[1]), SearchHit(RECORDS[1], 9, "fresh air"), SearchHit(RECORDS[1], 8, "more")]
     assert hit_rows(hits) == [
         HeaderRow("In titles"),
-        ChatRow(RECORDS[1]),
+        ChatRow(RECORDS[1], is_found=True),
         HeaderRow("In messages"),
-        ChatRow(RECORDS[1], "fresh air", 9),
+        ChatRow(RECORDS[1], "fresh air", 9, is_found=True),
     ]
 
 
@@ -89,6 +91,41 @@ def test_a_pinned_conversation_tells_its_folder(panel: ConversationsPanel) -> No
     assert "Folder: school" in str(index.data(Qt.ItemDataRole.ToolTipRole))
     assert seen() != without
     assert "Folder" not in str(index_of(panel, "Homework").data(Qt.ItemDataRole.ToolTipRole)), "its header says it"
+
+
+def test_a_long_name_of_a_folder_is_shortened_and_its_count_stays(panel: ConversationsPanel) -> None:
+    def picture(folder: str, count: int) -> bytes:
+        panel.show_conversations([chat(number + 1, f"Chat {number}", folder=folder) for number in range(count)])
+        header = panel.model.index(0)
+        assert str(header.data(Qt.ItemDataRole.ToolTipRole)).split() == folder.split()
+        return bytes(panel.list.viewport().grab(panel.list.visualRect(header)).toImage().constBits())
+
+    long = "Work and furniture and other wooden things " * 2
+    assert picture(long, 1) != picture(long, 2)
+    assert picture(long, 1) == picture(long + "end", 1)
+
+
+def test_what_was_found_tells_its_folder(panel: ConversationsPanel) -> None:
+    panel.search.setText("air")
+    panel.show_found([SearchHit(RECORDS[5]), SearchHit(RECORDS[5], 9, "fresh air"), SearchHit(RECORDS[1])])
+    for number in (1, 4):
+        index = panel.model.index(number)
+        assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Homework, Folder: school"
+        assert "Folder: school" in str(index.data(Qt.ItemDataRole.ToolTipRole))
+    assert index_of(panel, "Fresh").data(Qt.ItemDataRole.AccessibleTextRole) == "Fresh"
+
+
+@pytest.mark.parametrize("changes", [{"folder": "Zoo"}, {"is_pinned": False}, {"title": "Other"}])
+def test_a_search_is_done_again_when_what_it_shows_has_changed(
+    panel: ConversationsPanel, qtbot: QtBot, changes: dict[str, Any]
+) -> None:
+    panel.search.setText("air")
+    panel.show_found([SearchHit(RECORDS[1])])
+    panel._pause.stop()
+    panel.show_conversations([replace(each, updated=each.updated + 1) for each in RECORDS])
+    assert not panel._pause.isActive(), "an answer grows"
+    with qtbot.waitSignal(panel.search_requested):
+        panel.show_conversations([replace(RECORDS[0], **changes), *RECORDS[1:]])
 
 
 def test_a_click_opens_a_conversation_and_a_header_does_nothing(panel: ConversationsPanel, qtbot: QtBot) -> None:

@@ -7,7 +7,9 @@ is thinking stand between marks, and calls of tools are left out.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from app.chat.archive.exchange.reading import About
 
 _SYSTEM_PROMPT = "llm.prediction.systemPrompt"
 _THINKING = "<think>"
@@ -19,14 +21,6 @@ SUFFIX = ".conversation.json"
 def place() -> Path:
     """The folder of all its chats."""
     return Path.home() / ".lmstudio" / "conversations"
-
-
-class About(NamedTuple):
-    """What is told of a chat besides its messages; times in seconds since 1970, 0 for unknown."""
-
-    created: float = 0.0
-    updated: float = 0.0
-    is_pinned: bool = False
 
 
 def about(document: Mapping[str, Any]) -> About:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.chat.archive.conversion import records_of
-from app.chat.archive.formats import ExchangeError, ReadChat, chat_files, read_conversations
+from app.chat.archive.exchange.formats import chat_files, read_conversations
+from app.chat.archive.exchange.reading import ExchangeError, ReadChat
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
-from app.chat.history.records import ConversationRecord, MessageRecord
+from app.chat.history.records import ConversationRecord, MessageRecord, new_id
 from app.settings.generation import GenerationSettings
 from app.system.plain_text import unsteered
 
@@ -23,7 +24,8 @@ _Chat = tuple[ConversationRecord, list[MessageRecord]]
 class Imported:
     """What has become of an import so far: `count` conversations are saved, and `share` of the file `name` is read.
 
-    `empty` counts chats in which nothing was said, which are left out; `unusable` what was in the files and no
+    `empty` counts chats in which nothing was said, and `known` those that are there as they are in the file: both are
+    left out. `unusable` counts what was in the files and no
     conversation. `problems` are the names of files with that in them, or that could not be read to their end, each with
     the first reason.
     """
@@ -32,6 +34,7 @@ class Imported:
     name: str = ""
     share: float = 0.0
     empty: int = 0
+    known: int = 0
     unusable: int = 0
     problems: tuple[tuple[str, str], ...] = ()
     is_stopped: bool = False
@@ -60,15 +63,34 @@ class Importing:
             has_more = len(chats) >= _STEP_CHATS or time.monotonic() >= until
             if has_more:
                 break
+        chats = self._new(store, chats)
         store.save_all(chats)
         self.is_over = not has_more
         self.records += [record for record, _ in chats]
         self.so_far = replace(self.so_far, count=len(self.records), problems=tuple(self._problems.items()))
 
+    def _new(self, store: Store, chats: Sequence[_Chat]) -> list[_Chat]:
+        """Those that are not there yet; one that was changed since becomes a second one beside what is there."""
+        changes = store.changes(each.id for each, _ in chats)
+        found: list[_Chat] = []
+        for record, messages in chats:
+            if changes.get(record.id) == record.updated:
+                self.so_far = replace(self.so_far, known=self.so_far.known + 1)
+                continue
+            own = replace(record, id=new_id()) if record.id in changes else record
+            changes[own.id] = own.updated
+            found.append((own, messages))
+        return found
+
     def stop(self) -> None:
         """Read no more."""
         self._found.close()
         self.so_far = replace(self.so_far, is_stopped=True)
+        self.is_over = True
+
+    def fail(self, _reason: str) -> None:
+        """A step could not be done, which is told elsewhere."""
+        self._found.close()
         self.is_over = True
 
     def _read(self, paths: Sequence[Path]) -> Generator[_Chat | None]:
@@ -103,12 +125,12 @@ class Importing:
             self._problems.setdefault(name, read.reason)
             self.so_far = replace(self.so_far, unusable=self.so_far.unusable + 1)
             return None
-        record, messages = records_of(self._settled(read.conversation), read.title)
+        conversation = read.conversation if read.is_whole else self._settled(read.conversation)
+        record, messages = records_of(conversation, read.title)
         created = read.about.created or record.created
         updated = read.about.updated or record.updated
-        kept = replace(
-            record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=unsteered(folder)
-        )
+        folder = unsteered(read.about.folder or folder)
+        kept = replace(record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=folder)
         return kept, messages
 
     def _settled(self, conversation: Conversation) -> Conversation:

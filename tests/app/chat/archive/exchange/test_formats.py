@@ -8,10 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from app.chat.archive import formats
 from app.chat.archive.conversion import conversation_of, records_of
-from app.chat.archive.formats import ExchangeError, exported_json, exported_markdown, from_json, read_conversations
-from app.chat.archive.importing import Importing
+from app.chat.archive.exchange import formats
+from app.chat.archive.exchange.formats import (
+    exported_json,
+    exported_markdown,
+    from_json,
+    read_conversations,
+)
+from app.chat.archive.exchange.importing import Importing
+from app.chat.archive.exchange.reading import ExchangeError
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding

@@ -5,16 +5,17 @@ Another format is an entry of `FORMATS`, with a function that writes it and one 
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast, get_args
+from typing import Any, BinaryIO, cast, get_args
 
-from app.chat.archive import lm_studio
-from app.chat.archive.json_items import ItemTooLargeError, is_list, items
-from app.chat.archive.lm_studio import About
-from app.chat.archive.turns import Turn, conversation_of_turns
+from app.chat.archive.exchange import lm_studio
+from app.chat.archive.exchange.json_items import ItemTooLargeError, UnendedListError, is_list, items
+from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
+from app.chat.archive.exchange.turns import Turn, conversation_of_turns
+from app.chat.archive.exchange.whole_chat import Parts, is_whole, read_whole, written_parts
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
@@ -39,10 +40,6 @@ _LONGEST_NAME = 400  # of who answered
 _LONGEST_TITLE = 60  # in the name of a file
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
-
-
-class ExchangeError(Exception):
-    """A file that holds no conversation; says what was expected."""
 
 
 def exported_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
@@ -75,20 +72,6 @@ def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, 
     return begin + [(message.role, message.content) for message in messages]
 
 
-class ReadChat(NamedTuple):
-    """What was found at a place of a file: a title and a conversation, or why there is none.
-
-    `is_empty`: nothing has been said in it, and there is no reason. `share` of the file, from 0 to 1, has been read.
-    """
-
-    title: str = ""
-    conversation: Conversation | None = None
-    reason: str = ""
-    share: float = 1.0
-    is_empty: bool = False
-    about: About = About()
-
-
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
     yield _markdown_chat(_whole(file))
 
@@ -102,24 +85,55 @@ def _json_chats(file: BinaryIO, size: int) -> Iterator[ReadChat]:
 
 def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
     """A list of conversations, or of the messages of one."""
-    unusable = 0
+    if not _holds_chats(_listed(file)):
+        yield from _json_text(_whole(file))
+        return
+    unusable, reason = 0, ""
     try:
-        found = items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
-        first = next(found, None)
-        if first is None or not _is_chat(_parsed(first)):
-            yield from _json_text(_whole(file))
-            return
-        for item in chain([first], found):
-            share = file.tell() / size
-            try:
-                yield _chat(_parsed(item))._replace(share=share)
-            except ExchangeError as error:
-                yield ReadChat(reason=str(error), share=share)
-                unusable += 1
-                if unusable == _MOST_UNUSABLE:
-                    raise ExchangeError(tr("Too much in it is no conversation.")) from None
+        for read in _chats(_listed(file)):
+            reason = read.reason
+            yield read._replace(share=file.tell() / size)
+            unusable += bool(reason)
+            if unusable == _MOST_UNUSABLE:
+                raise ExchangeError(tr("Too much in it is no conversation."))
     except ItemTooLargeError:
         raise _too_large() from None
+    except UnendedListError:
+        if not reason:  # else what was read last told that it is cut off
+            raise ExchangeError(tr("Its end is missing.")) from None
+
+
+def _listed(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    return items(file, _LARGEST_CHAT_BYTES, _LARGEST_CHAT_BYTES // _BYTES_PER_BRACKET)
+
+
+def _holds_chats(found: Iterator[bytes]) -> bool:
+    """Whether these are conversations, as far as the first one tells."""
+    try:
+        return _is_chat(_parsed(next(found)))
+    except (StopIteration, UnendedListError):
+        return False
+    except ExchangeError:
+        return True  # it is damaged, and what follows need not be
+    except ItemTooLargeError:
+        raise _too_large() from None
+
+
+def _chats(found: Iterable[bytes]) -> Iterator[ReadChat]:
+    """What the items of a list are: a long conversation is in several."""
+    parts = Parts()
+    for item in found:
+        try:
+            document, missing = parts.join(_parsed(item), len(item))
+            if missing:
+                yield ReadChat(reason=missing)
+            if document is not None:
+                yield _chat(document)
+        except ExchangeError as error:
+            yield ReadChat(reason=str(error))
+    if missing := parts.end():
+        yield ReadChat(reason=missing)
 
 
 def _whole(file: BinaryIO) -> str:
@@ -198,6 +212,8 @@ def _is_chat(document: Any) -> bool:
 
 def _chat(document: Any) -> ReadChat:
     """One conversation. Raises `ExchangeError`."""
+    if is_whole(document):
+        return read_whole(document)
     if lm_studio.is_empty(document):
         return ReadChat(is_empty=True)
     is_foreign = lm_studio.is_chat(document)
@@ -303,12 +319,13 @@ def write_copies(
 ) -> tuple[int, str]:
     """Write each of these into a new file of a folder; returns how many, and why not all.
 
-    Chats can be imported again; an unsent text is a text file.
+    A chat has all its versions, and is as it was when it is imported again; an unsent text is a text file.
     """
     written = 0
     try:
         for record, conversation in chats:
-            write_conversation(_free(folder, file_name(record.shown_title), JSON.suffixes[0]), record, conversation)
+            place = _free(folder, file_name(record.shown_title), JSON.suffixes[0])
+            write_chosen(place, _whole_file(written_parts(record, conversation)))
             written += 1
         for text in unsent:
             write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
@@ -316,6 +333,13 @@ def write_copies(
     except OSError as error:
         return written, error.strerror or str(error)
     return written, ""
+
+
+def _whole_file(parts: Iterable[str]) -> bytes:
+    """The file of one chat, a list where it has several parts."""
+    written = list(parts)
+    text = ",\n".join(written)
+    return (f"[\n{text}\n]\n" if len(written) > 1 else f"{text}\n").encode("utf-8", "replace")
 
 
 def _free(folder: Path, name: str, suffix: str) -> Path:

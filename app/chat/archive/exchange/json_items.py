@@ -15,6 +15,10 @@ class ItemTooLargeError(Exception):
     """An item is longer than allowed, or has more brackets."""
 
 
+class UnendedListError(Exception):
+    """The file ends before the list does."""
+
+
 def is_list(file: BinaryIO) -> bool:
     """Whether the first thing in the file is the beginning of a list; the file stands at its beginning afterwards."""
     file.seek(0)
@@ -26,8 +30,8 @@ def is_list(file: BinaryIO) -> bool:
 def items(file: BinaryIO, most_bytes: int, most_brackets: int) -> Iterator[bytes]:
     """The bytes of each item of the list in a file for which `is_list`; whether they are JSON is not looked at.
 
-    Raises `ItemTooLargeError` for an item of more than so many bytes or opening brackets. What follows the end of the
-    list is left.
+    Raises `ItemTooLargeError` for an item of more than so many bytes or opening brackets, and `UnendedListError` behind
+    the last item, which may be cut off, where the list has no end. What follows the end of the list is left.
     """
     splitter = _Splitter()
     while piece := file.read(_PIECE_BYTES):
@@ -37,6 +41,7 @@ def items(file: BinaryIO, most_bytes: int, most_brackets: int) -> Iterator[bytes
         if splitter.pending_bytes > most_bytes or splitter.pending_brackets > most_brackets:
             raise ItemTooLargeError
     yield from splitter.end()
+    raise UnendedListError
 
 
 class _Splitter:

@@ -1,0 +1,1 @@
+"""Conversations as files: what is written and read, and how an import goes on in small steps."""
