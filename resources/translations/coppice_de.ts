@@ -4,64 +4,89 @@
     <context>
         <name>Coppice</name>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>A conversation in it is larger than {size} MB, or consists mostly of brackets.</source>
             <translation>Ein Gespräch darin ist größer als {size} MB oder besteht vor allem aus Klammern.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>It cannot be read: {reason}.</source>
             <translation>Sie kann nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>It is larger than {size} MB.</source>
             <translation>Sie ist größer als {size} MB.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>It is not UTF-8 text.</source>
             <translation>Sie ist kein Text in UTF-8.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
+            <source>Its end is missing.</source>
+            <translation>Das Ende der Datei fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds a message without a role or without text.</source>
             <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds no conversation.</source>
             <translation>Die Datei enthält keinen Chat.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds no messages; expected is {form}.</source>
             <translation>Die Datei enthält keine Nachrichten; erwartet wird {form}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds no question.</source>
             <translation>Die Datei enthält keine Frage.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds no turns; expected are headings such as “## You” and “## Answer”.</source>
             <translation>Die Datei enthält kein Gespräch; erwartet werden Überschriften wie „## You“ und „## Answer“.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file is not JSON: {error}.</source>
             <translation>Die Datei ist kein JSON: {error}.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>Too much in it is no conversation.</source>
             <translation>Zu vieles darin ist kein Gespräch.</translation>
         </message>
         <message>
-            <location filename="../../app/chat/archive/formats.py" />
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>Unsent text</source>
             <translation>Nicht gesendeter Text</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/whole_chat.py" />
+            <source>A chat in it is larger than {size} MB.</source>
+            <translation>Ein Chat darin ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/whole_chat.py" />
+            <source>A newer version of Coppice wrote it.</source>
+            <translation>Eine neuere Fassung von Coppice hat sie geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/whole_chat.py" />
+            <source>The beginning of a chat in it is missing.</source>
+            <translation>Der Anfang eines Chats darin fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/whole_chat.py" />
+            <source>The end of a chat in it is missing.</source>
+            <translation>Das Ende eines Chats darin fehlt.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/schema.py" />
@@ -365,6 +390,30 @@
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
+            <source>%n chats could not be read ({reason}): {titles}</source>
+            <translation>
+                <numerusform>%n Chat konnte nicht gelesen werden ({reason}): {titles}</numerusform>
+                <numerusform>%n Chats konnten nicht gelesen werden ({reason}): {titles}</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n chats were exported to {path}.</source>
+            <translation>
+                <numerusform>%n Chat wurde nach {path} exportiert.</numerusform>
+                <numerusform>%n Chats wurden nach {path} exportiert.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n chats were left out, as they are there already.</source>
+            <translation>
+                <numerusform>%n Chat wurde ausgelassen, weil er schon da ist.</numerusform>
+                <numerusform>%n Chats wurden ausgelassen, weil sie schon da sind.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
             <source>%n empty chats were left out.</source>
             <translation>
                 <numerusform>%n leerer Chat wurde ausgelassen.</numerusform>
@@ -393,6 +442,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Export all chats</source>
+            <translation>Alle Chats exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Export conversation</source>
             <translation>Gespräch exportieren</translation>
         </message>
@@ -400,6 +454,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>Exported to {path}.</source>
             <translation>Nach {path} exportiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>Exporting chats: {count} of {total}.</source>
+            <translation>Chats werden exportiert: {count} von {total}.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -425,6 +484,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>Question and answer were deleted.</source>
             <translation>Frage und Antwort wurden gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>The export was stopped; no file was written.</source>
+            <translation>Der Export wurde angehalten; es wurde keine Datei geschrieben.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -460,6 +524,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>{path} could not be written: {reason}.</source>
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>“Import chats” brings them back.</source>
+            <translation>„Chats importieren“ bringt sie zurück.</translation>
         </message>
         <message>
             <location filename="../../app/chat/finding/bar.py" />
@@ -7069,6 +7138,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
+            <source>Each chat becomes a file with all its versions, which “Import chats” reads.</source>
+            <translation>Jeder Chat wird zu einer Datei mit allen seinen Fassungen, die „Chats importieren“ liest.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
             <source>If you quit now, what is new in them is lost.</source>
             <translation>Wenn Sie jetzt beenden, geht verloren, was darin neu ist.</translation>
         </message>
@@ -8385,8 +8459,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
+            <source>These rounds are a recording: there is no answer here that they belong to.</source>
+            <translation>Diese Runden sind eine Aufzeichnung: Hier gibt es keine Antwort, zu der sie gehören.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
             <source>This round is not kept any more: there was no room for it, in memory or on the disk.</source>
             <translation>Diese Runde ist nicht mehr aufbewahrt: Für sie war kein Platz, im Speicher oder auf der Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>not in a recording</source>
+            <translation>nicht in einer Aufzeichnung</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -9022,6 +9106,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>D&amp;uplicate chat</source>
             <translation>Chat d&amp;uplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>E&amp;xport all chats…</source>
+            <translation>Alle Chats e&amp;xportieren…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -5,6 +5,30 @@
         <name>Coppice</name>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
+            <source>%n chats could not be read ({reason}): {titles}</source>
+            <translation>
+                <numerusform>%n chat could not be read ({reason}): {titles}</numerusform>
+                <numerusform>%n chats could not be read ({reason}): {titles}</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n chats were exported to {path}.</source>
+            <translation>
+                <numerusform>%n chat was exported to {path}.</numerusform>
+                <numerusform>%n chats were exported to {path}.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>%n chats were left out, as they are there already.</source>
+            <translation>
+                <numerusform>%n chat was left out, as it is there already.</numerusform>
+                <numerusform>%n chats were left out, as they are there already.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
             <source>%n empty chats were left out.</source>
             <translation>
                 <numerusform>%n empty chat was left out.</numerusform>

@@ -67,22 +67,31 @@ def grow(folder: Path, shape: Shape, noise: bool = False) -> Path:
     numbers: as large as they look, for whoever suspects that zeros compute faster.
     """
     shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    config = json.loads((EMBEDDED / "config.json").read_text())
-    config |= {
-        "num_hidden_layers": shape.layers, "hidden_size": shape.hidden, "intermediate_size": shape.inner,
-        "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads, "tie_word_embeddings": False,
-    }  # fmt: skip
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config_of(shape)))
     weight_map: dict[str, str] = {}
-    with safe_open(EMBEDDED / "model.safetensors", "pt") as tensors:
-        own = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  # not a mapping
+    own = embedded_weights()
     for index in range(-1, shape.layers):
         shard = f"model-{index + 2:05d}-of-{shape.layers + 1:05d}.safetensors"
-        matrices = outside(own, shape.hidden) if index < 0 else _layer(own, index, shape, noise)
+        matrices = outside(own, shape.hidden) if index < 0 else layer(own, index, shape, noise)
         write_matrices(folder / shard, matrices)
         weight_map |= dict.fromkeys(matrices, shard)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     return folder
+
+
+def config_of(shape: Shape) -> dict[str, Any]:
+    """The embedded target's, in this shape."""
+    config: dict[str, Any] = json.loads((EMBEDDED / "config.json").read_text())
+    return config | {
+        "num_hidden_layers": shape.layers, "hidden_size": shape.hidden, "intermediate_size": shape.inner,
+        "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads, "tie_word_embeddings": False,
+    }  # fmt: skip
+
+
+def embedded_weights() -> dict[str, Tensor]:
+    """All of the embedded target's, by name."""
+    with safe_open(EMBEDDED / "model.safetensors", "pt") as tensors:
+        return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  # not a mapping
 
 
 def outside(own: Mapping[str, Tensor], hidden: int) -> dict[str, Sparse]:
@@ -96,7 +105,8 @@ def outside(own: Mapping[str, Tensor], hidden: int) -> dict[str, Sparse]:
     }
 
 
-def _layer(own: Mapping[str, Tensor], index: int, shape: Shape, noise: bool) -> dict[str, Sparse]:
+def layer(own: Mapping[str, Tensor], index: int, shape: Shape, noise: bool) -> dict[str, Sparse]:
+    """What the layer of this number holds; `own`: the embedded target's weights."""
     prefix = f"model.layers.{index}."
     hidden, heads = shape.hidden, shape.heads * HEAD_DIM
     sizes = {

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.cli.session import Session
 from engine.model.checkpoint import open_checkpoint
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import EMBEDDED as EMBEDDED_SOURCE
+from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
+from tests.bench.full_size_file import write_full_size
 from tests.bench.grown import SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
 from tests.campaigns.extent import choose, for_the_proofs
@@ -31,6 +36,16 @@ def logits(folder: Path) -> torch.Tensor:
 def test_a_grown_model_has_the_embedded_target_s_logits(shape: Shape, noise: bool, tmp_path: Path) -> None:
     found = logits(grow(tmp_path / "model", shape, noise))
     assert (found - logits(EMBEDDED)).abs().max() < 1e-3
+
+
+def test_a_file_of_full_size_writes_its_text_too(tmp_path: Path) -> None:
+    grown = str(write_full_size(tmp_path / "model.gguf", MODELS[1], "BF16"))
+    options = GenerateOptions(speculation=SpeculationOptions("none"), max_new_tokens=24)
+    texts = []
+    for target in (grown, EMBEDDED_SOURCE):
+        session = Session(LoadOptions(target, "none", "cpu", weights="float32", context_tokens=128), quiet=True)
+        texts.append(session.collect(session.engine.prompt([ChatMessage("user", "Tell me a story.")]), options).text)
+    assert texts[0] == texts[1]
 
 
 def test_the_shapes_are_as_large_as_their_names_say() -> None:
