@@ -16,6 +16,7 @@ from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import (
     COPY,
+    MEASURING,
     LoadedTarget,
     draft_dtype,
     keep_draft_small,
@@ -23,7 +24,7 @@ from engine.loading.loading import (
     load_draft,
     load_planned,
 )
-from engine.loading.measurements.arithmetic import find_arithmetic
+from engine.loading.measurements.arithmetic import find_arithmetic, is_arithmetic_missing
 from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
@@ -251,6 +252,8 @@ def load_pair(
     device = choose_device(pair.options.device)
     cancellation.check()
     keep_compiled_in(compiled_folder(pair.options))  # before anything could be compiled
+    if is_arithmetic_missing(pair.identity, device):
+        yield Loading(request, MEASURING, 0, 2)
     arithmetic = find_arithmetic(pair.identity, device, cancellation.check)
     dtype = dtype_for(pair.options.weights, pair.target, device, arithmetic)
     require_not_refused(pair.target, dtype, device, pair.options)

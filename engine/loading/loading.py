@@ -68,6 +68,7 @@ from engine.weights.streaming.stored_weight import (
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
+MEASURING = say("Measuring this machine")
 COPY = "nf4"
 MOST_TIMES = 3  # that a machine is measured by itself: what then still differs is no other program's doing
 
@@ -128,13 +129,13 @@ def plan_target(
     plan = _plan(pair, measured)
     matters = not plan.arrangement.ready or plan.stays_stored or may_stay_packed(checkpoint, bench.needs, device)
     if measured.target is None and matters:
-        yield Loading(request, say("Measuring this machine"), 0, 2)
+        yield Loading(request, MEASURING, 0, 2)
         measured = replace(measured, target=bench.measure(cancellation.check))
     elif measured.target and matters and measured.target.times < MOST_TIMES and _are_low(pair, measured, plan):
-        yield Loading(request, say("Measuring this machine"), 0, 2)
+        yield Loading(request, MEASURING, 0, 2)
         measured = replace(measured, target=bench.measure(cancellation.check, before=measured.target))
     if matters and measured.draft is None and draft_benchmark(pair, device, arithmetic):
-        yield Loading(request, say("Measuring this machine"), 1, 2)
+        yield Loading(request, MEASURING, 1, 2)
         measured = measure_draft(pair, measured, cancellation.check, arithmetic)
     return _plan(pair, measured) if matters else plan
 

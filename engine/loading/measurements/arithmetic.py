@@ -35,16 +35,22 @@ def recall_arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic 
     return CacheFile(cache_root(options) / NAME, VERSION).entry(SECTION, machine_key(device), _parsed)
 
 
+def is_arithmetic_missing(pair: PairIdentity, device: torch.device) -> bool:
+    """Whether one of these models needs it, and nothing was found yet."""
+    models = [model for model in (pair.target, pair.draft) if model is not None]
+    matters = any(own_dtype(model) != torch.float32 and model.parameters >= SMALLEST for model in models)
+    if device.type != "cpu" or not matters or pair.options.weights not in {"auto", *COMPRESSED}:
+        return False
+    return recall_arithmetic(pair.options, device) is None
+
+
 def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[], None]) -> Arithmetic | None:
-    """The same, found out now, in about a second, if one of these models needs it and nothing was found yet.
+    """The same, found out now if it is missing: in a second, or in ten where loops have to be compiled first.
 
     `check` is called in between and may raise.
     """
-    found = recall_arithmetic(pair.options, device)
-    models = [model for model in (pair.target, pair.draft) if model is not None]
-    matters = any(own_dtype(model) != torch.float32 and model.parameters >= SMALLEST for model in models)
-    if found or device.type != "cpu" or not matters or pair.options.weights not in {"auto", *COMPRESSED}:
-        return found
+    if not is_arithmetic_missing(pair, device):
+        return recall_arithmetic(pair.options, device)
     found = _measured(device, check)
     CacheFile(cache_root(pair.options) / NAME, VERSION).put(
         SECTION, machine_key(device), {**asdict(found), "loops": LOOPS}
