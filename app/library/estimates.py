@@ -67,7 +67,9 @@ def in_words(found: Appraised) -> str:
     else:
         is_ram = found.verdict == "offload"
         words = tr("Streams from RAM, about {rate}") if is_ram else tr("Streams from SSD, about {rate}")
-    return words.format(rate=rate_text(found.tokens_per_second))
+    rate = rate_text(found.tokens_per_second)
+    # In a list stand models that were asked about alone beside the one whose draft is known.
+    return words.format(rate=tr("{rate} with a draft").format(rate=rate) if found.tokens_per_pass > 1 else rate)
 
 
 def rate_text(tokens_per_second: float) -> str:

@@ -3755,6 +3755,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{rate:.2f} Token/s</translation>
         </message>
         <message>
+            <location filename="../../app/library/estimates.py" />
+            <source>{rate} with a draft</source>
+            <translation>{rate} mit Entwurfsmodell</translation>
+        </message>
+        <message>
             <location filename="../../app/library/feature.py" />
             <source>Downloads…</source>
             <translation>Downloads…</translation>
@@ -4109,6 +4114,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>RAM for layers on their way: {size}</source>
+            <translation>RAM für Schichten unterwegs: {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>RAM, ready</source>
             <translation>RAM, rechenbereit</translation>
         </message>
@@ -4136,6 +4146,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/details.py" />
             <source>{place}: {layers}, {size}</source>
             <translation>{place}: {layers}, {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>{place}: {size}</source>
+            <translation>{place}: {size}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />

@@ -32,7 +32,7 @@ from app.system.plain_text import tip
 from app.ui.theme import Colors
 from app.ui.widgets import fill, label, page_body
 from engine.errors import CoppiceError
-from engine.protocol.messages import Appraised
+from engine.protocol.messages import Appraised, LayersAt
 from engine.protocol.options import LoadOptions
 
 _TITLES = {
@@ -280,13 +280,7 @@ class DetailsPane(QFrame):
 def describe_tiers(price: Appraised) -> str:
     """Where the layers would be and what that takes, such as `GPU: 20 layers, 7.8 GB  ·  RAM: 44 layers, 22.0 GB`."""
     places = _PLACES if price.device != "cpu" else _PLACES | {"device": tr("RAM, ready")}
-    tiers = [
-        tr("{place}: {layers}, {size}").format(
-            place=places.get(each.tier, each.tier), layers=tr("%n layers", n=each.layers), size=size_text(each.bytes)
-        )
-        for each in price.tiers
-        if each.bytes
-    ]
+    tiers = [_described(each, places.get(each.tier, each.tier)) for each in price.tiers if each.bytes]
     passes = (
         tr("about {count:.1f} tokens per pass").format(count=Number(price.tokens_per_pass))
         if price.tokens_per_pass
@@ -297,3 +291,12 @@ def describe_tiers(price: Appraised) -> str:
     )
     figures = "  ·  ".join(filter(None, (context, passes)))
     return "\n".join(filter(None, ("  ·  ".join(tiers), figures, translated(price.context_note))))
+
+
+def _described(tier: LayersAt, place: str) -> str:
+    size = size_text(tier.bytes)
+    if tier.layers:
+        return tr("{place}: {layers}, {size}").format(place=place, layers=tr("%n layers", n=tier.layers), size=size)
+    if tier.tier == "ram":
+        return tr("RAM for layers on their way: {size}").format(size=size)
+    return tr("{place}: {size}").format(place=place, size=size)

@@ -117,6 +117,10 @@ def test_a_reason_in_a_line_calls_files_by_their_names(tmp_path: Path) -> None:
         (Appraised(1, "device", "", "xpu", TIERS, tokens_per_second=51.2), "Runs on the GPU, about 51 tokens/s"),
         (Appraised(1, "device", "", "cpu", TIERS, tokens_per_second=7.25), "Runs on the CPU, about 7.2 tokens/s"),
         (Appraised(1, "offload", "", "cuda", TIERS, tokens_per_second=9.44), "Streams from RAM, about 9.4 tokens/s"),
+        (
+            Appraised(1, "offload", "", "cuda", TIERS, tokens_per_pass=8.0, tokens_per_second=9.44),
+            "Streams from RAM, about 9.4 tokens/s with a draft",
+        ),
         (Appraised(1, "ssd", "", "cuda", TIERS, tokens_per_second=0.05), "Streams from SSD, about 0.05 tokens/s"),
         (
             Appraised(1, "no", "9 GiB of RAM would be needed, but 8 GiB may be used.", "cuda", TIERS),
@@ -139,6 +143,12 @@ def test_speeds_have_two_digits() -> None:
 @pytest.mark.parametrize(("device", "place"), [("cuda", "GPU"), ("xpu", "GPU"), ("cpu", "RAM, ready")])
 def test_layers_on_the_device_are_on_any_makers_gpu(device: str, place: str) -> None:
     assert describe_tiers(Appraised(1, "device", "", device, TIERS)).startswith(f"{place}: 10 layers")
+
+
+def test_room_for_layers_on_their_way_is_no_place_of_layers() -> None:
+    tiers = (LayersAt("device", 38, 10**9), LayersAt("ram", 0, 10**8), LayersAt("ssd", 42, 10**9))
+    told = describe_tiers(Appraised(1, "ssd", "", "cpu", tiers))
+    assert told == "RAM, ready: 38 layers, 1.0 GB  ·  RAM for layers on their way: 100.0 MB  ·  SSD: 42 layers, 1.0 GB"
 
 
 def test_what_is_unusual_about_the_context_is_told_below_its_length() -> None:

@@ -31,7 +31,7 @@ from app.system.paths import Folders
 from app.ui.notices import Notice
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Appraise, Appraised, Command, LayersAt
-from engine.protocol.options import LoadOptions
+from engine.protocol.options import NO_DRAFT, LoadOptions
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 from tests.app.hub.repositories import tiny
@@ -90,7 +90,7 @@ def appraised(question: Appraise) -> Appraised:
     rate = 20.0 if options.weights == "nf4" else 10.0
     return Appraised(
         question.id, verdict, "It fits.", "cuda", (LayersAt("device", 2, 10**9),), 8_000_000_000,  # type: ignore[arg-type]
-        options.context_tokens or 4096, 0.5, 5.0, rate,
+        options.context_tokens or 4096, 0.5, 1.0 if options.draft == NO_DRAFT else 5.0, rate,
     )  # fmt: skip
 
 

@@ -60,9 +60,9 @@ def test_terms_and_drafts_change_the_estimate_at_once(desk: Desk, pair: None) ->
     paired(desk)
     details = desk.dialog.details
     for box, value, words in (
-        (details.terms.place, "ram", "Streams from RAM, about 10 tokens/s"),
-        (details.terms.weights, "nf4", "Streams from RAM, about 20 tokens/s"),
-        (details.terms.place, "ssd", "Streams from SSD, about 20 tokens/s"),
+        (details.terms.place, "ram", "Streams from RAM, about 10 tokens/s with a draft"),
+        (details.terms.weights, "nf4", "Streams from RAM, about 20 tokens/s with a draft"),
+        (details.terms.place, "ssd", "Streams from SSD, about 20 tokens/s with a draft"),
     ):
         box.setCurrentIndex(box.findData(value))
         wait_for_words(desk, words)
