@@ -107,8 +107,16 @@ def plan(arguments: argparse.Namespace) -> None:
     else:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
-        lines = (*_lines(found, pair, common, measured, last_answer), *_lines_of_ways(told))
+        lines = (*_lines(found, _nodes(pair, question), pair, common, measured, last_answer), *_lines_of_ways(told))
         sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _nodes(pair: "PairIdentity", question: "Question") -> int:
+    """Of the tree that passes are planned for; 0 where nothing drafts."""
+    from engine.loading.planning import AUTO_BUDGET  # noqa: PLC0415
+
+    drafts = pair.draft or question.drafts_itself or question.drafts_with_heads
+    return (question.budget or AUTO_BUDGET) if drafts else 0
 
 
 def _options(arguments: argparse.Namespace) -> LoadOptions:
@@ -221,12 +229,16 @@ def _document(
 
 def _lines(
     found: "Plan",
+    nodes: int,
     pair: "PairIdentity",
     common: "CommonTokens | None",
     measured: "Measured | None",
     last_answer: "LastAnswer | None",
 ) -> Iterator[str]:
-    """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
+    """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives.
+
+    `nodes`: of the tree that passes are told for.
+    """
     taken, room, forecast = found.bytes, found.room, found.forecast
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
     if common:
@@ -251,7 +263,8 @@ def _lines(
     yield f"Room for trees of up to {found.largest_tree} drafted nodes."
     yield (
         f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
-        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) with the tree that was planned for"
+        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) "
+        f"{f'over a tree of {nodes} nodes' if nodes else 'over one token'}"
     )
     if last_answer:
         yield (
