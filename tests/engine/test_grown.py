@@ -3,18 +3,18 @@
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from gguf import GGUFReader
+from transformers import AutoModelForCausalLM
 
-from engine.cli.session import Session
 from engine.model.checkpoint import open_checkpoint
-from engine.protocol.messages import ChatMessage
-from engine.protocol.options import EMBEDDED as EMBEDDED_SOURCE
-from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
 from tests.bench.full_size_file import write_full_size
-from tests.bench.grown import SHAPES, Shape, grow
+from tests.bench.grown import OWN_LAYERS, SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
 from tests.campaigns.extent import choose, for_the_proofs
+from tests.engine.gguf_files import write_gguf
 from tests.engine.resident import load_resident
 
 CPU = torch.device("cpu")
@@ -38,14 +38,18 @@ def test_a_grown_model_has_the_embedded_target_s_logits(shape: Shape, noise: boo
     assert (found - logits(EMBEDDED)).abs().max() < 1e-3
 
 
-def test_a_file_of_full_size_writes_its_text_too(tmp_path: Path) -> None:
-    grown = str(write_full_size(tmp_path / "model.gguf", MODELS[1], "BF16"))
-    options = GenerateOptions(speculation=SpeculationOptions("none"), max_new_tokens=24)
-    texts = []
-    for target in (grown, EMBEDDED_SOURCE):
-        session = Session(LoadOptions(target, "none", "cpu", weights="float32", context_tokens=128), quiet=True)
-        texts.append(session.collect(session.engine.prompt([ChatMessage("user", "Tell me a story.")]), options).text)
-    assert texts[0] == texts[1]
+def test_a_file_of_full_size_is_what_a_model_in_memory_would_be_written_as(tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(grow(tmp_path / "model", MODELS[1], noise=True), dtype=torch.bfloat16)
+    usual = GGUFReader(write_gguf(tmp_path / "usual.gguf", model, "Q4_0", tokenizer=EMBEDDED))
+    layer_by_layer = GGUFReader(write_full_size(tmp_path / "full.gguf", MODELS[1], "Q4_0"))
+    assert layer_by_layer.fields.keys() == usual.fields.keys()
+    found = {tensor.name: tensor for tensor in layer_by_layer.tensors}
+    assert found.keys() == {tensor.name for tensor in usual.tensors}
+    for tensor in usual.tensors:
+        other = found[tensor.name]
+        assert (other.tensor_type, other.shape.tolist()) == (tensor.tensor_type, tensor.shape.tolist())
+        # What is random is so in a way of its own.
+        assert tensor.name.startswith(f"blk.{OWN_LAYERS}.") or np.array_equal(other.data, tensor.data)
 
 
 def test_the_shapes_are_as_large_as_their_names_say() -> None:
