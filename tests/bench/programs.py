@@ -78,7 +78,8 @@ class LlamaCpp:
 
         draft = None if setup.size == NONE else Path(setup.draft)
         chain = 0 if setup.size == NONE else int(setup.size)
-        self._peer = Peer(Path(setup.model), setup.threads, exact=False, draft=draft, chain=chain)
+        fits = setup.place == "device"
+        self._peer = Peer(Path(setup.model), setup.threads, exact=False, draft=draft, chain=chain, repacks=fits)
 
     def answer(self, prompt: Sequence[int], count: int) -> Turn:
         """As `Program`."""

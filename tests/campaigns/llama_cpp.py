@@ -43,9 +43,19 @@ class Peer:
     """llama.cpp with one model, and with a draft of up to `chain` tokens at a time."""
 
     def __init__(
-        self, model: Path, threads: int = 1, exact: bool = True, draft: Path | None = None, chain: int = 0
+        self,
+        model: Path,
+        threads: int = 1,
+        exact: bool = True,
+        draft: Path | None = None,
+        chain: int = 0,
+        repacks: bool = True,
     ) -> None:
-        """Load the model; `exact` keeps keys and values in 32 bits. Raises `RuntimeError`."""
+        """Load the model; `exact` keeps keys and values in 32 bits. Raises `RuntimeError`.
+
+        `repacks`: weights of some types are brought into another order in memory, as llama.cpp does by itself: what is
+        larger than the memory it then cannot load. Else it maps the file.
+        """
         import xllamacpp
 
         params: Any = xllamacpp.CommonParams()
@@ -53,6 +63,7 @@ class Peer:
         params.n_ctx = CONTEXT
         params.cpuparams.n_threads = threads
         params.verbosity = 0
+        params.no_extra_bufts = not repacks
         if exact:
             params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
         if draft:
