@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # also while the commands are imported, which takes most of a short one
+        exec("")  # noqa: S102  # Python notes one that leaves an `exec` of some library, and would end by the signal
         return EXIT_INTERRUPTED
 
 

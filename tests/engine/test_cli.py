@@ -316,6 +316,21 @@ def test_an_interrupt_exits_130_without_a_traceback_and_keeps_the_rounds_so_far(
     assert [line["round"] for line in rounds] == list(range(max(1, len(rounds))))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT that one process can send another")
+def test_an_interrupt_within_generated_code_exits_130_too(tmp_path: Path) -> None:
+    """As that of dataclasses: of a module that is run, Python would end by the signal, which callers see as -2."""
+    lines = (
+        "from engine import __main__ as m",
+        "m._run = lambda _: exec('raise KeyboardInterrupt')",
+        "raise SystemExit(m.main([]))",
+    )
+    (tmp_path / "interrupted.py").write_text("\n".join(lines))
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
+    command = [sys.executable, "-m", "interrupted"]
+    result = subprocess.run(command, capture_output=True, check=False, env=paths)
+    assert (result.returncode, result.stderr) == (130, b"")
+
+
 @pytest.mark.parametrize("started", ["engine.idle_threads.let_idle_threads_sleep", "app.engine.serve.run"])
 def test_an_interrupt_while_a_program_starts_is_one_too(started: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(started, Mock(side_effect=KeyboardInterrupt))
