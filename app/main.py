@@ -127,10 +127,13 @@ def build_parser() -> argparse.ArgumentParser:
         "programs, coppice runtime installs the engine; each has its --help.",
     )
     parser.add_argument(
-        "--target", metavar="SOURCE", help="'embedded', a folder, a GGUF file, or a hub id in the cache"
+        "--target",
+        metavar="SOURCE",
+        help="'embedded', a folder, a GGUF file, or the id of a downloaded model (default: that of last time)",
     )
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
-    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
+    holds = "holds everything the application writes (default: the folders that this system has for it)"
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help=holds)
     parser.add_argument(
         "--portable",
         action="store_true",

@@ -1,5 +1,6 @@
 """The terminal: documents and traces as promised, and one clear line for everything that cannot be."""
 
+import io
 import json
 import os
 import shutil
@@ -243,6 +244,53 @@ def test_bad_input_is_refused_before_anything_is_loaded(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_refused(capsys, [*arguments, "--target", "some/where/deep"], words)
+
+
+def test_every_command_writes_into_the_cache_that_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    here = ["--cache-dir", str(tmp_path / "cache")]
+    folder = Path(document(capsys, "prepare", "--weights", "int8", *here)["folder"])
+    assert tmp_path / "cache" in folder.parents
+    [model] = document(capsys, "prepared", *here)["models"]
+    assert (model["folder"], model["complete"]) == (str(folder), True)
+    document(capsys, "generate", *QUESTION, *here)
+    assert list((tmp_path / "cache" / "learnt").iterdir())
+    assert document(capsys, "prepared", "--cache-dir", str(tmp_path / "other"))["models"] == []
+
+
+def with_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_prompt_comes_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--max-new-tokens", "4"]
+    said = document(capsys, "generate", "--prompt", "Tell me a story.", *few)
+    with_stdin(monkeypatch, b"Tell me a story.\n")  # as `echo` ends it
+    assert document(capsys, "generate", "--prompt", "-", *few)["token_ids"] == said["token_ids"]
+    with_stdin(monkeypatch, b'\xef\xbb\xbf[{"role": "user", "content": "Tell me a story."}]')
+    assert document(capsys, "generate", "--messages", "-", *few)["token_ids"] == said["token_ids"]
+
+
+def test_messages_from_stdin_that_are_none_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content, words in ((b"[]", "stdin holds no messages"), (b"{", "stdin is not valid JSON")):
+        with_stdin(monkeypatch, content)
+        assert_refused(capsys, ["generate", "--messages", "-"], words)
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"", "prompt is empty"), (b"\xff", "stdin cannot be read: it is not")])
+def test_a_prompt_that_is_none_is_refused(
+    content: bytes, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_stdin(monkeypatch, content)
+    assert_refused(capsys, ["generate", "--prompt", "-", "--target", "some/where/deep"], words)
+
+
+def test_a_prompt_from_a_stdin_that_is_closed_is_empty(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert_refused(capsys, ["generate", "--prompt", "-"], "prompt is empty")
 
 
 @pytest.mark.parametrize(
