@@ -73,6 +73,7 @@ def _answer(
             sys.stdout.flush()
     if live:
         sys.stdout.write("\n")
+        sys.stdout.flush()  # where both streams are one file, the figures follow the text
         say(_summary(answer))
     return _document(session, answer)
 
