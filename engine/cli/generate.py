@@ -62,18 +62,21 @@ def _answer(
 ) -> dict[str, Any]:
     answer = CollectedAnswer()
     traced = 0
-    for text, so_far in session.answer(prompt, options):
-        answer = so_far
-        if trace:
-            for event in answer.rounds[traced:]:
-                trace.write(event)
-            traced = len(answer.rounds)
-        if live:
-            sys.stdout.write(text)
+    try:
+        for text, so_far in session.answer(prompt, options):
+            answer = so_far
+            if trace:
+                for event in answer.rounds[traced:]:
+                    trace.write(event)
+                traced = len(answer.rounds)
+            if live:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+    finally:
+        if live and (answer.text or answer.reason):  # what follows, be it an error, begins a line of its own
+            sys.stdout.write("\n")
             sys.stdout.flush()
     if live:
-        sys.stdout.write("\n")
-        sys.stdout.flush()  # where both streams are one file, the figures follow the text
         say(_summary(answer))
     return _document(session, answer)
 

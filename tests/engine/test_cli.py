@@ -361,8 +361,9 @@ def test_an_interrupt_exits_130_without_a_traceback_and_keeps_the_rounds_so_far(
         assert process.stdout
         process.stdout.read(1)  # it is writing
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
+        text, errors = process.communicate()
     assert process.returncode == 130
+    assert text.endswith("\n")
     assert "Traceback" not in errors
     rounds = [json.loads(line) for line in trace.read_text().splitlines()]
     assert [line["round"] for line in rounds] == list(range(max(1, len(rounds))))
