@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from app.__main__ import main as become_coppice
 from engine.__main__ import main
 from engine.cli.commands import run
+from engine.errors import no_package
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.model.broken_folders import (
     whole_folder,
@@ -29,6 +31,7 @@ GENERATE = {
     "tokens_per_pass", "tokens_per_second", "drafted_nodes", "seconds", "placement", "bytes_streamed",
     "stream_gb_per_second", "peak_rss_bytes", "peak_vram_bytes",
 }  # fmt: skip
+ROOT = Path(__file__).parents[2]
 PROMPTS = choose(1, 2)
 LENGTH = choose(20, 40)
 QUESTION = ["--prompt", "Tell me a story about a dragon.", "--max-new-tokens", str(LENGTH)]
@@ -321,6 +324,21 @@ def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("words", [["engine", "plan"], ["app"], ["app", "serve"], ["app", "download", "a/b"]], ids=str)
+def test_a_python_without_the_packages_is_told_in_a_line(words: list[str]) -> None:
+    """As who has cloned the project starts it with the Python of the system."""
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-S", "-m", *words]
+    result = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(r"error: This Python has no package '\w+'\. Use the one in \.venv.*\n", result.stderr)
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_fault() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        no_package(ModuleNotFoundError(name="engine.nowhere"))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
 @pytest.mark.parametrize(
     ("acceptance", "redirection", "code"), [("0.8", ">&-", 0), ("9.8", "2>&-", 2), ("9.8", ">&- 2>&-", 2)]
@@ -378,7 +396,7 @@ def test_an_interrupt_within_generated_code_exits_130_too(tmp_path: Path) -> Non
         "raise SystemExit(m.main([]))",
     )
     (tmp_path / "interrupted.py").write_text("\n".join(lines))
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])}
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     command = [sys.executable, "-m", "interrupted"]
     result = subprocess.run(command, capture_output=True, check=False, env=paths)
     assert (result.returncode, result.stderr) == (130, b"")
