@@ -162,8 +162,10 @@ def _too_long(error: Any) -> ApiError:
 
 
 def _no_model(error: Any) -> ApiError:
+    """The engine's own hint is for the window; a server without one has its model soon."""
     headers = {"retry-after": str(SECONDS_TO_LOAD)}
-    return ApiError(503, error.message, error.hint, code="no_model_loaded", headers=headers)
+    hint = say("Ask again once one is; /health says when.")
+    return ApiError(503, error.message, hint, code="no_model_loaded", headers=headers)
 
 
 def _busy(error: Any) -> ApiError:

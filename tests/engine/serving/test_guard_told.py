@@ -136,8 +136,12 @@ def test_an_event_tells_of_an_error_in_the_form_of_its_stream(error: Exception, 
 
 def test_clients_are_told_whether_to_try_again(server: Running) -> None:
     for kind, header, value in (("memory", "x-should-retry", "false"), ("no_model", "retry-after", "10")):
-        ERRORS["!"] = OutOfMemory("a") if kind == "memory" else NoModel("a")
-        assert server.http.post(PATH, json={"text": "!"}).headers[header] == value
+        ERRORS["!"] = OutOfMemory("a", "b.") if kind == "memory" else NoModel("a", "b.")
+        told = server.http.post(PATH, json={"text": "!"})
+        assert told.headers[header] == value
+        assert told.json()["error"]["message"] == (
+            "a b." if kind == "memory" else "a Ask again once one is; /health says when."
+        )
 
 
 def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None:
