@@ -214,6 +214,7 @@ def test_a_draft_with_hardly_a_common_token_is_refused(tmp_path: Path, capsys: p
         (["generate", "--prompt", "Hi", "--target", "some/where/deep"], "some/where/deep"),
         (["generate", "--prompt", "Hi", "--target", "my models/a.gguf"], "There is no file 'my models/a.gguf'"),
         (["generate", "--prompt", "Hi", "--target", "models/a.gguf"], "There is no file or folder 'models/a.gguf'"),
+        (["generate", "--prompt", "Hi", "--target", ""], "No model is given."),
         (["bench", "--methods", "magic"], "no method 'magic'"),
         (["bench", "--prompt-count", "999"], "prompts, not 999"),
         (["bench", "--budgets", "0"], "'0' is not a number of nodes"),
