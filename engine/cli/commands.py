@@ -10,7 +10,7 @@ from typing import TextIO
 from engine.cli import plan, prepare, serve, tree_shape
 from engine.cli.arguments import build_parser, load_options
 from engine.cli.progress import say
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, TooLong
 
 _HINTS = {
     errno.ENOSPC: "Make room on the disk, or write elsewhere.",
@@ -27,6 +27,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run `coppice-engine` with these arguments; returns its exit code."""
     try:
         _dispatch(build_parser().parse_args(arguments))
+    except TooLong as error:  # its own hint is for the window
+        _complain(f"{error.message} Shorten the prompt, or raise --context as far as the model allows.")
+        return EXIT_BAD_INPUT
     except CoppiceError as error:
         _complain(" ".join(str(error).split()))
         return EXIT_BAD_INPUT

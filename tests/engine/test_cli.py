@@ -197,7 +197,7 @@ def test_a_draft_with_hardly_a_common_token_is_refused(tmp_path: Path, capsys: p
         (["generate", "--token-ids", ""], "prompt is empty"),
         (["generate", "--token-ids", "1,x"], "list of token ids"),
         (["generate", "--token-ids", "1,99999"], "outside the model's vocabulary"),
-        (["generate", "--token-ids", ",".join(["5"] * 2048)], "2,048 tokens, and the context holds 2,048"),
+        (["generate", "--token-ids", ",".join(["5"] * 2048)], "the context holds 2,048. Shorten the prompt, or"),
         (["generate", "--prompt", "Hi", "--budget", "-1"], "'-1' is not a number of nodes"),
         (["generate", "--prompt", "Hi", "--budget", "many"], "--budget"),
         (["generate", "--prompt", "Hi", "--budget", "100000"], "Budget 100000 is out of range"),
