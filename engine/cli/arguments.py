@@ -157,7 +157,7 @@ def _add_sampling(parser: Parser) -> None:
     add("--grow-map", type=values.grow_map, default=(), metavar="FILE", help="Sequoia's tree, from tree-shape --json")
     add("--no-calibration", action="store_true", help="rank drafted nodes by the draft's own probability alone")
     add("--no-lookup", action="store_true", help="no branches that repeat what the text said before")
-    acceptance = "for Sequoia's trees: a file of bench --calibrate, or prior for an assumed one (default: this pair's)"
+    acceptance = "for Sequoia: the file that bench --calibrate names, or prior for a usual one (default: this pair's)"
     add("--acceptance", type=values.acceptance, default="", metavar="FILE|prior", help=acceptance)
     add("--stop", action="append", default=[], metavar="TEXT", help="end the answer at this text; may be repeated")
     add("--ignore-eos", action="store_true", help="write on past the model's end token")
