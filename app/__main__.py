@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.system.bundle import DRAW, ENCODE
 
-EXIT_INTERRUPTED = 130
+EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,6 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:  # while something is imported; what runs hears of it by itself
         return EXIT_INTERRUPTED
+    except ModuleNotFoundError as error:
+        from engine.errors import no_package  # noqa: PLC0415  # only where something is missing
+
+        print(no_package(error), file=sys.stderr)  # noqa: T201  # a terminal's job
+        return EXIT_BAD_INPUT
 
 
 def _run(words: list[str]) -> int:

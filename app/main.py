@@ -4,7 +4,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from app.shell.application import Application, DisplayWatch, Ending
 from app.shell.faults.crash import CrashWatch, refuse, unusable
 from app.shell.faults.thread_faults import ThreadFaults
 from app.shell.instance import Instance
-from app.system.command_line import CommandParser
+from app.system.command_line import BAD_INPUT, CommandParser, print_note
 from app.system.files import become_private
 from app.system.paths import Folders, chosen_folders, is_file
 from app.system.plain_text import well_formed
@@ -33,6 +33,9 @@ _LOG_BYTES = 500_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Open the window and return when it has been closed."""
     options = _options(arguments)
+    if not has_display(os.environ):
+        print_note("error: There is no display. Without a window: coppice serve, or coppice-engine generate.")
+        return BAD_INPUT
     become_private()
     folders = chosen_folders(options.data_dir, options.portable)
     application = build_application()
@@ -108,6 +111,14 @@ def begin_engine(folders: Folders) -> EngineLink:
     return link
 
 
+def has_display(environment: Mapping[str, str]) -> bool:
+    """Whether there is one to try: without, as over ssh, Qt would abort the program and leave a core file."""
+    if sys.platform != "linux":
+        return True
+    displays = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "QT_QPA_PLATFORM")
+    return any(environment.get(name) for name in displays) or environment.get("XDG_SESSION_TYPE") == "wayland"
+
+
 def build_application() -> Application:
     """The Qt application, by the name and the icon that a desktop knows it by."""
     application = Application(sys.argv[:1])
@@ -127,10 +138,13 @@ def build_parser() -> argparse.ArgumentParser:
         "programs, coppice runtime installs the engine; each has its --help.",
     )
     parser.add_argument(
-        "--target", metavar="SOURCE", help="'embedded', a folder, a GGUF file, or a hub id in the cache"
+        "--target",
+        metavar="SOURCE",
+        help="'embedded', a folder, a GGUF file, or the id of a downloaded model (default: that of last time)",
     )
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
-    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
+    holds = "holds everything the application writes (default: the folders that this system has for it)"
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help=holds)
     parser.add_argument(
         "--portable",
         action="store_true",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-EXIT_INTERRUPTED = 130
+EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,7 +14,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # also while the commands are imported, which takes most of a short one
+        exec("")  # noqa: S102  # Python notes one that leaves an `exec` of some library, and would end by the signal
         return EXIT_INTERRUPTED
+    except ModuleNotFoundError as error:
+        from engine.errors import no_package  # noqa: PLC0415  # as the commands
+
+        print(no_package(error), file=sys.stderr)  # noqa: T201  # a terminal's job
+        return EXIT_BAD_INPUT
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -1,9 +1,14 @@
-"""The documentation names files that exist, and its links lead somewhere."""
+"""The documentation names files that exist, its links lead somewhere, and its commands are ones that there are."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from app.downloads.command import _build_parser as download_parser
+from engine.cli.arguments import build_parser
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -44,3 +49,36 @@ def test_the_architecture_names_every_room() -> None:
     text = (ROOT / "resources/docs/architecture.md").read_text("utf-8")
     rooms = {path.parent.name for top in ("engine", "app") for path in (ROOT / top).glob("*/__init__.py")}
     assert {room for room in rooms if f"`{room}/`" not in text} == set()
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every line of a block of code that starts one of our programs, with its words."""
+    for page in (each for each in PAGES if each.parent.name != "packaging"):
+        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                if found := re.match(r"(?:[A-Z_]+=\S+ +)*(coppice(?:-engine)? [^<>|]*)", line):
+                    yield f"{page.name}: {line}", shlex.split(found[1], comments=True)
+
+
+COMMANDS = dict(commands())
+
+
+def test_commands_are_found() -> None:
+    assert len(COMMANDS) > 10
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_a_page_is_complete_and_has_no_unknown_option(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that the reader has are there: what they hold is of no concern."""
+    program, *words = COMMANDS[line]
+    monkeypatch.chdir(tmp_path)
+    for word in words:
+        if re.fullmatch(r"[\w.]+\.jsonl?", word):
+            Path(word).write_text("{}")
+    if program == "coppice" and words[0] == "download":
+        assert download_parser().parse_args(words[1:]).repo
+    else:
+        assert program == "coppice-engine" or words[0] == "serve"
+        assert build_parser().parse_args(words).command == words[0]

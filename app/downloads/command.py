@@ -58,8 +58,10 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
 def _build_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="coppice download", description="Download a model from the hub into its local cache.")
     parser.add_argument("repo", metavar="REPO", help=_REPO_HELP)
-    parser.add_argument("--revision", default="main", help="a branch, a tag or a commit; main by default")
-    parser.add_argument("--to", metavar="DIR", help="a plain model folder instead of the hub cache")
+    parser.add_argument(
+        "--revision", default="main", metavar="REVISION", help="a branch, a tag or a commit (default: %(default)s)"
+    )
+    parser.add_argument("--to", metavar="DIR", help="a plain model folder to write to (default: the hub cache)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout")
     return parser
 

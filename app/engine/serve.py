@@ -9,6 +9,7 @@ from pathlib import Path
 from app.engine.program import engine_program
 from app.installation.runtime.manager import runtime_manager
 from app.system.command_line import BAD_INPUT, CommandParser, print_note
+from app.system.files import become_private
 from app.system.paths import chosen_folders
 from engine.errors import CoppiceError
 
@@ -37,7 +38,11 @@ def run(words: Sequence[str]) -> int:
 
 
 def _become(command: tuple[str, ...], environment: Mapping[str, str]) -> int:
-    """Run in place of this program, so that signals, exit code and terminal are the server's own."""
+    """Run in place of this program, so that signals, exit code and terminal are the server's own.
+
+    What it keeps is the application's, and for nobody else to read, as where the window starts it.
+    """
+    become_private()
     if os.name == "posix":
         os.execve(command[0], command, environment)  # noqa: S606  # an argument list that we build ourselves
     # There it would be another process, which the terminal does not wait for.

@@ -1,6 +1,7 @@
 """HTTP as the hub needs it: bounded, stoppable, the token for one host alone, redirects followed with care."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -176,7 +177,9 @@ class HttpClient:
             )
         late = isinstance(error, httpx2.TimeoutException)
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            words = say("{server} cannot be reached ({reason})", server=self.server, reason=error or say("no answer"))
+            words = say(
+                "{server} cannot be reached ({reason})", server=self.server, reason=_said(error) or say("no answer")
+            )
             return TransientError(
                 words, shown=offline(say("it does not answer") if late else say("there is no connection"))
             )
@@ -184,6 +187,11 @@ class HttpClient:
             say("the connection was lost"),
             shown=offline(say("it does not answer") if late else say("the connection broke")),
         )
+
+
+def _said(error: Exception) -> str:
+    """The system's words without the number before them, which says nothing to a person."""
+    return re.sub(r"^\[(?:Errno|WinError) -?\d+\] ", "", str(error))
 
 
 def read_some(response: "httpx2.Response", most_bytes: int, stop: Stop) -> bytes:

@@ -26,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     folders = chosen_folders(options.data_dir)
     manager = runtime_manager(folders)
     if manager is None:
-        return _fail("This Coppice uses the engine of its own Python; there is nothing to install.")
+        return _tell_own_python(options.action)
     try:
         folders.create()
         folders.tighten()
@@ -38,6 +38,14 @@ def run(arguments: Sequence[str]) -> int:
         return _install(manager, options)
     except (CoppiceError, OSError) as error:
         return _fail(str(error))
+
+
+def _tell_own_python(action: str) -> int:
+    words = "This Coppice uses the engine of its own Python; there is nothing to install."
+    if action != "status":
+        return _fail(words)
+    print_line(words)
+    return 0
 
 
 def _build_parser() -> argparse.ArgumentParser:

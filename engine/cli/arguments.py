@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from engine import __version__
-from engine.cli import plan, prepare, serve, tree_shape, values
+from engine.cli import option_help, plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
 from engine.protocol.options import (
     AUTO_ROOM,
@@ -21,9 +21,13 @@ from engine.protocol.options import (
     SpeculationOptions,
 )
 
+SAMPLES_HELP = "independent answers, with the seeds S, S+1, ... (default: %(default)s)"
+DECAY_HELP = "SpecExec's frontier: factor of a level's probability (default: %(default)s)"
+MIN_P_HELP = "only tokens at least P times as likely as the likeliest (default: off)"
 SEED_HELP = (
     "same seed, same text; in float32 also whether and however tokens are drafted, but for sequoia, specinfer and "
-    "chain at temperatures above 0. In 16 bit the numbers of a pass depend on its rows: texts may part at near ties"
+    "chain at temperatures above 0. In 16 bit the numbers of a pass depend on its rows: texts may part at near ties "
+    "(default: %(default)s)"
 )
 
 
@@ -46,7 +50,11 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> Parser:
     """The parser of `coppice-engine`."""
-    parser = Parser(prog="coppice-engine", description="Generate and measure with speculation trees, on a terminal.")
+    parser = Parser(
+        prog="coppice-engine",
+        description="Generate and measure with speculation trees, on a terminal.",
+        epilog='Each command has its --help. To begin: coppice-engine generate --prompt "Hello!"',
+    )
     parser.add_argument("--version", action="version", version=f"coppice {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     _add_generate(commands.add_parser("generate", help="answer one prompt"))
@@ -61,11 +69,11 @@ def build_parser() -> Parser:
 
 def _add_generate(parser: Parser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--prompt", metavar="TEXT", help="one user message")
-    source.add_argument("--messages", metavar="FILE", help='a JSON list of {"role", "content"}')
+    source.add_argument("--prompt", metavar="TEXT", help="one user message; - reads it from stdin")
+    source.add_argument("--messages", metavar="FILE", help='a JSON list of {"role", "content"}; - for stdin')
     source.add_argument("--token-ids", metavar="1,2,3", help="raw token ids, without a chat template")
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
-    parser.add_argument("--samples", type=int, default=1, metavar="N", help="independent answers, seeds S, S+1, ...")
+    parser.add_argument("--samples", type=int, default=1, metavar="N", help=SAMPLES_HELP)
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
     _add_constraint(parser)
     _add_model(parser)
@@ -81,21 +89,21 @@ def _add_constraint(parser: Parser) -> None:
 
 
 def _add_bench(parser: Parser) -> None:
-    parser.add_argument(
-        "--methods", type=values.names, default=["none", "specexec"], metavar="all|A,B", help="methods to measure"
-    )
-    parser.add_argument(
-        "--baselines", type=values.names, default=["transformers", "assisted"], metavar="A,B", help="rivals to measure"
-    )
-    parser.add_argument("--budgets", type=values.budgets, default=None, metavar="auto,8,64", help="a row per budget")
-    parser.add_argument("--temperatures", type=values.numbers, default=None, metavar="0,0.6", help="all that, for each")
-    parser.add_argument("--calibrate", action="store_true", help="first measure how the pair accepts, for Sequoia")
-    parser.add_argument("--save", metavar="FILE", help="write the JSON document to a file, too")
-    parser.add_argument("--prompts", metavar="FILE", help='JSON lines of {"prompt"} or {"messages"}')
-    parser.add_argument("--raw", action="store_true", help="prompts as they stand, without a chat template")
-    parser.add_argument(
-        "--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)"
-    )
+    add = parser.add_argument
+    methods = f"methods to measure, of {', '.join(METHODS)}; none is always there (default: none,specexec)"
+    add("--methods", type=values.names, default=["none", "specexec"], metavar="all|A,B", help=methods)
+    rivals = "rivals to measure, of transformers, assisted (with the draft) and accelerate (default: the first two)"
+    add("--baselines", type=values.names, default=["transformers", "assisted"], metavar="A,B", help=rivals)
+    budgets = "a row per budget (default: that of --budget)"
+    add("--budgets", type=values.budgets, default=None, metavar="auto,8,64", help=budgets)
+    temperatures = "all that, for each of them (default: that of --temperature)"
+    add("--temperatures", type=values.numbers, default=None, metavar="0,0.6", help=temperatures)
+    add("--calibrate", action="store_true", help="first measure how the pair accepts, for Sequoia")
+    add("--save", metavar="FILE", help="write the JSON document to a file, too")
+    prompts = 'JSON lines of {"prompt"} or {"messages"}; - for stdin (default: some of our own)'
+    add("--prompts", metavar="FILE", help=prompts)
+    add("--raw", action="store_true", help="prompts as they stand, without a chat template")
+    add("--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)")
     _add_model(parser)
     _add_sampling(parser)
 
@@ -111,45 +119,45 @@ def _add_serve(parser: Parser) -> None:
 
 
 def _add_model(parser: Parser) -> None:
-    parser.add_argument(
-        "--target", default="embedded", metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id"
-    )
-    parser.add_argument(
-        "--draft", default="auto", metavar="SOURCE", help="the same, self, heads, SOURCE+heads, or none"
-    )
+    parser.add_argument("--target", default="embedded", metavar="SOURCE", help=option_help.TARGET)
+    parser.add_argument("--draft", default="auto", metavar="SOURCE", help=option_help.DRAFT)
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
-    parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help="GPU memory to take at most")
-    parser.add_argument("--ram-limit", type=values.gib, default=0, metavar="GIB", help="RAM to take at most")
+    parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help=option_help.VRAM)
+    parser.add_argument("--ram-limit", type=values.gib, default=0, metavar="GIB", help=option_help.RAM)
     parser.add_argument("--force", action="store_true", help="load what the plan says does not fit, too")
     parser.add_argument("--no-overlap", action="store_true", help="let the draft rest while layers are awaited")
-    parser.add_argument("--weights", choices=WEIGHTS, default="auto", help="number type (default: %(default)s)")
-    parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
-    parser.add_argument("--kv", choices=KV, default="auto", help=plan.KV_HELP)
+    parser.add_argument("--weights", choices=WEIGHTS, default="auto", help=option_help.WEIGHTS)
+    parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help=option_help.CONTEXT)
+    parser.add_argument("--kv", choices=KV, default="auto", help=option_help.KV)
+    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
     parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
 def _add_sampling(parser: Parser) -> None:
     add = parser.add_argument
-    add("--max-new-tokens", type=int, default=256, metavar="N", help="longest answer (default: %(default)s)")
+    add("--max-new-tokens", type=int, default=256, metavar="N", help="longest answer, in tokens (default: %(default)s)")
     add("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default: %(default)s)")
     add("--top-p", type=float, default=1.0, metavar="P", help="nucleus sampling (default: off)")
     add("--top-k", type=int, default=0, metavar="K", help="only the K likeliest tokens (default: off)")
-    add("--min-p", type=float, default=0.0, metavar="P", help="only tokens at least P times as likely as the likeliest")
-    add("--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 discourages repeats")
-    add("--presence-penalty", type=float, default=0.0, metavar="R", help="above 0 discourages used tokens")
+    add("--min-p", type=float, default=0.0, metavar="P", help=MIN_P_HELP)
+    add("--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 discourages repeats (default: off)")
+    used = "above 0 discourages used tokens (default: off)"
+    add("--presence-penalty", type=float, default=0.0, metavar="R", help=used)
+    often = "above 0 discourages tokens the more, the more often they were used (default: off)"
+    add("--frequency-penalty", type=float, default=0.0, metavar="R", help=often)
     add("--seed", type=int, default=0, metavar="S", help=SEED_HELP)
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
     add("--width", type=int, default=32, metavar="W", help="children looked at per node (default: %(default)s)")
     add("--draft-batch", type=int, default=128, metavar="B", help="nodes per draft pass (default: %(default)s)")
-    add("--decay", type=float, default=0.95, metavar="D", help="SpecExec's frontier: factor of a level's probability")
+    add("--decay", type=float, default=0.95, metavar="D", help=DECAY_HELP)
     expansions = "SpecInfer's children by level (default: as many sequences as promise most)"
     add("--expansions", type=values.counts, default=[], metavar="4,2,1,1", help=expansions)
     add("--grow-map", type=values.grow_map, default=(), metavar="FILE", help="Sequoia's tree, from tree-shape --json")
     add("--no-calibration", action="store_true", help="rank drafted nodes by the draft's own probability alone")
     add("--no-lookup", action="store_true", help="no branches that repeat what the text said before")
-    acceptance = "as measured for Sequoia (default: as for this pair)"
+    acceptance = "for Sequoia: the file that bench --calibrate names, or prior for a usual one (default: this pair's)"
     add("--acceptance", type=values.acceptance, default="", metavar="FILE|prior", help=acceptance)
     add("--stop", action="append", default=[], metavar="TEXT", help="end the answer at this text; may be repeated")
     add("--ignore-eos", action="store_true", help="write on past the model's end token")
@@ -170,7 +178,7 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         overlap=not arguments.no_overlap,
         budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
         kv=arguments.kv,
-        cache_dir=getattr(arguments, "cache_dir", ""),
+        cache_dir=arguments.cache_dir,
     )
 
 
@@ -194,6 +202,7 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
             min_p=arguments.min_p,
             repetition_penalty=arguments.repetition_penalty,
             presence_penalty=arguments.presence_penalty,
+            frequency_penalty=arguments.frequency_penalty,
             seed=seed,
         ),
         speculation=SpeculationOptions(

@@ -17,7 +17,7 @@ from engine.cli.arguments import load_options
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders, our_options, temperatures
 from engine.cli.progress import say
-from engine.cli.session import Session, parse_json, read_messages, read_text
+from engine.cli.session import Session, origin_of, parse_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS
@@ -114,19 +114,19 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def read_prompts(path: str, count: int) -> list[list[ChatMessage]]:
     """The first `count` chats of a file of JSON lines; raises `InputError` if it holds fewer, or something else."""
-    chats = []
+    chats, origin = [], origin_of(path)
     for line in read_text(path).split("\n"):  # alone: texts may hold U+2028 and other ends of lines as they are
         if line.strip():
-            value = parse_json(line, path)
+            value = parse_json(line, origin)
             fields = value if isinstance(value, dict) else {}
             prompt = fields.get("prompt")
             chats.append(
                 [ChatMessage("user", prompt)]
                 if isinstance(prompt, str)
-                else read_messages(fields.get("messages"), path)
+                else read_messages(fields.get("messages"), origin)
             )
     if len(chats) < count:
-        raise InputError(f"{path} holds {len(chats)} prompts, not {count}.", "Ask for fewer with --prompt-count.")
+        raise InputError(f"{origin} holds {len(chats)} prompts, not {count}.", "Ask for fewer with --prompt-count.")
     return chats[:count]
 
 

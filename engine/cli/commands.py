@@ -1,6 +1,7 @@
 """Runs one command of the terminal and turns its failures into one line and an exit code."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,15 @@ from typing import TextIO
 from engine.cli import plan, prepare, serve, tree_shape
 from engine.cli.arguments import build_parser, load_options
 from engine.cli.progress import say
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, TooLong
+
+_HINTS = {
+    errno.ENOSPC: "Make room on the disk, or write elsewhere.",
+    errno.EACCES: "Allow it, or choose another file or folder.",
+    errno.EROFS: "Choose another file or folder.",
+}
+"""What to do where the system refuses something that no command expected; `CHECK` for all else."""
+CHECK = "Check the disk, and who may write there."
 
 EXIT_BAD_INPUT, EXIT_READER_GONE = 2, 141
 
@@ -18,6 +27,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run `coppice-engine` with these arguments; returns its exit code."""
     try:
         _dispatch(build_parser().parse_args(arguments))
+    except TooLong as error:  # its own hint is for the window
+        _complain(f"{error.message} Shorten the prompt, or raise --context as far as the model allows.")
+        return EXIT_BAD_INPUT
     except CoppiceError as error:
         _complain(" ".join(str(error).split()))
         return EXIT_BAD_INPUT
@@ -28,7 +40,8 @@ def run(arguments: Sequence[str]) -> int:
         _complain("Memory ran out. Close other programs, or choose a smaller model.")
         return EXIT_BAD_INPUT
     except OSError as error:  # a full disk, say, while the trace is written
-        _complain(str(error.strerror or error))
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}. {_HINTS.get(error.errno or 0, CHECK)}")
         return EXIT_BAD_INPUT
     return 0
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from engine import accelerator
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.progress import say
-from engine.cli.session import CollectedAnswer, Session, read_json, read_messages
+from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, read_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
@@ -62,17 +62,21 @@ def _answer(
 ) -> dict[str, Any]:
     answer = CollectedAnswer()
     traced = 0
-    for text, so_far in session.answer(prompt, options):
-        answer = so_far
-        if trace:
-            for event in answer.rounds[traced:]:
-                trace.write(event)
-            traced = len(answer.rounds)
-        if live:
-            sys.stdout.write(text)
+    try:
+        for text, so_far in session.answer(prompt, options):
+            answer = so_far
+            if trace:
+                for event in answer.rounds[traced:]:
+                    trace.write(event)
+                traced = len(answer.rounds)
+            if live:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+    finally:
+        if live and (answer.text or answer.reason):  # what follows, be it an error, begins a line of its own
+            sys.stdout.write("\n")
             sys.stdout.flush()
     if live:
-        sys.stdout.write("\n")
         say(_summary(answer))
     return _document(session, answer)
 
@@ -130,17 +134,23 @@ def _summary(answer: CollectedAnswer) -> str:
     statistics = answer.statistics
     note = f" ({statistics.note})" if statistics.note else ""
     return (
-        f"{statistics.new_tokens} tokens in {statistics.passes} passes: {statistics.tokens_per_pass:.1f} tokens/pass, "
+        f"{_count(statistics.new_tokens, 'token', 'tokens')} in {_count(statistics.passes, 'pass', 'passes')}: "
+        f"{statistics.tokens_per_pass:.1f} tokens/pass, "
         f"{statistics.tokens_per_second:.1f} tokens/s, {statistics.method}{note}; ended by {answer.reason}"
     )
 
 
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
 def _read_chat(arguments: argparse.Namespace) -> list[ChatMessage]:
     if arguments.messages is not None:
-        return read_messages(read_json(arguments.messages), arguments.messages)
-    if not arguments.prompt.strip():
+        return read_messages(read_json(arguments.messages), origin_of(arguments.messages))
+    prompt = read_text(STDIN).rstrip("\r\n") if arguments.prompt == STDIN else arguments.prompt
+    if not prompt.strip():
         raise InputError("The prompt is empty.", "Write something first.")
-    return [ChatMessage("user", arguments.prompt)]
+    return [ChatMessage("user", prompt)]
 
 
 def _parse_ids(text: str) -> list[int]:

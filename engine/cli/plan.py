@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import values
+from engine.cli import option_help, values
 from engine.cli.progress import say
 from engine.protocol.options import DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
 from engine.weights.planning.machine import gib
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
-KV_HELP = (
-    "keys and values: auto as they are computed; 8 in 8 bits, each within 1/127 of the largest beside it; fit in 8 "
-    "bits where they do not fit otherwise (default: %(default)s)"
-)
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
     "states": "states of the context, and of a tree", "snapshots": "snapshots of states",
@@ -36,26 +32,24 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `plan`."""
     add = parser.add_argument
-    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file or a cached id")
-    add(
-        "--draft",
-        default="auto",
-        metavar="SOURCE",
-        help="the same, self (copies of what streams, in 4 bits), heads (the target's own), SOURCE+heads, or none",
-    )
+    add("--target", default=EMBEDDED, metavar="SOURCE", help=option_help.TARGET)
+    add("--draft", default="auto", metavar="SOURCE", help=option_help.DRAFT)
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
-    add("--weights", choices=WEIGHTS, default="auto", help="number type")
-    add("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
-    add("--kv", choices=KV, default="auto", help=KV_HELP)
+    add("--weights", choices=WEIGHTS, default="auto", help=option_help.WEIGHTS)
+    add("--context", type=int, default=0, metavar="TOKENS", help=option_help.CONTEXT)
+    add("--kv", choices=KV, default="auto", help=option_help.KV)
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
-    add("--place", choices=PLACES, default="auto", help="where all layers lie (default: %(default)s)")
+    add("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
     add("--force", action="store_true", help="plan for --place even if it does not fit")
-    add("--vram-limit", type=values.gib, default=None, metavar="GIB", help="most to take of the device's memory")
-    add("--ram-limit", type=values.gib, default=None, metavar="GIB", help="most to take of RAM")
-    add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help="as measured for this pair")
-    add("--link-rate", type=values.rate, default=None, metavar="GB/S", help="RAM to GPU, as measured")
-    add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="SSD to RAM, as measured")
+    add("--vram-limit", type=values.gib, default=None, metavar="GIB", help=option_help.VRAM)
+    add("--ram-limit", type=values.gib, default=None, metavar="GIB", help=option_help.RAM)
+    tokens = "tokens that a pass gives (default: as this pair's answers had, else assumed)"
+    add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help=tokens)
+    link = "speed from RAM to GPU, in 1e9 bytes a second (default: as measured here, else assumed)"
+    add("--link-rate", type=values.rate, default=None, metavar="GB/S", help=link)
+    add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="the same from SSD to RAM")
     add("--measure", action="store_true", help="measure this machine first, which may take a minute, and remember it")
+    add("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
     add("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
@@ -132,6 +126,7 @@ def _options(arguments: argparse.Namespace) -> LoadOptions:
         force=arguments.force,
         budget=arguments.budget,
         kv=arguments.kv,
+        cache_dir=arguments.cache_dir,
     )
 
 

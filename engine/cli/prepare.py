@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from engine.cli import option_help
 from engine.errors import Cancellation, InputError
 from engine.protocol.options import EMBEDDED, LoadOptions
 
@@ -14,13 +15,14 @@ WEIGHTS = ("nf4", "int8", "bfloat16", "float16", "float32")
 
 def add_prepare_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `prepare`."""
-    parser.add_argument(
-        "--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id"
-    )
+    parser.add_argument("--target", default=EMBEDDED, metavar="SOURCE", help=option_help.TARGET)
     parser.add_argument(
         "--weights", choices=WEIGHTS, default="nf4", help="how weights are stored (default: %(default)s)"
     )
-    parser.add_argument("--to", metavar="DIR", type=Path, default=None, help="where to (default: the cache)")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, default=None, help="where to (default: a folder in the cache)"
+    )
+    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
     parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
@@ -28,6 +30,7 @@ def add_prepared_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `prepared`."""
     parser.add_argument("--delete", metavar="NAME", help="delete this prepared model")
     parser.add_argument("--verify", metavar="NAME", help="read this prepared model whole, and compare its hashes")
+    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
     parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
@@ -40,7 +43,7 @@ def prepare(arguments: argparse.Namespace) -> None:
     from engine.model.device import choose_device  # noqa: PLC0415
 
     checkpoint = open_checkpoint(arguments.target, role="target")
-    folder = arguments.to or prepared_folder(cache_folder(LoadOptions()), checkpoint, arguments.weights)
+    folder = arguments.to or prepared_folder(cache_folder(_options(arguments)), checkpoint, arguments.weights)
     cancellation = Cancellation()
     cancellation.begin(1)
     done = None
@@ -61,7 +64,7 @@ def prepared(arguments: argparse.Namespace) -> None:
     from engine.weights.planning.machine import gib  # noqa: PLC0415
     from engine.weights.store.prepared_model import delete_prepared, list_prepared, verify  # noqa: PLC0415
 
-    cache = cache_folder(LoadOptions())
+    cache = cache_folder(_options(arguments))
     models = {model.folder.name: model for model in list_prepared(cache)}
     for name in (arguments.delete, arguments.verify):
         if name is not None and name not in models:
@@ -85,6 +88,10 @@ def prepared(arguments: argparse.Namespace) -> None:
         sys.stdout.write(f"{gib(model.nbytes):>10}  {name}{'' if model.complete else '  (not complete)'}\n")
     if not models:
         sys.stdout.write(f"Nothing is prepared in {cache}.\n")
+
+
+def _options(arguments: argparse.Namespace) -> LoadOptions:
+    return LoadOptions(cache_dir=arguments.cache_dir)
 
 
 def _size(folder: Path) -> int:

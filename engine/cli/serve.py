@@ -50,14 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default=DEFAULT_HOST, metavar="ADDRESS", help="where to listen (default: %(default)s: this computer)")
     add("--port", type=int, default=DEFAULT_PORT, metavar="N", help="0 for any free one (default: %(default)s)")
-    key = f"what clients must show; a command line can be read by others here, the variable {KEY_VARIABLE} cannot"
+    key = f"what clients must show (default: the variable {KEY_VARIABLE}, which others here cannot read, else no key)"
     add("--api-key", default=None, metavar="KEY", help=key)
-    add("--origin", action="append", default=[], metavar="URL", help="a web page that may ask, or *; may be repeated")
-    add("--budget", type=values.budget, default=0, metavar="auto|N", help="keep memory for trees of so many nodes")
+    add(
+        "--origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a web page that may ask, or * for all; may be repeated",
+    )
+    budget = "keep memory for trees of so many drafted nodes (default: auto)"
+    add("--budget", type=values.budget, default=0, metavar="auto|N", help=budget)
     keep = "gigabytes of disk for what was read, so that it is read once; 0 for none (default: a part of what is free)"
     add("--keep-gb", type=values.keep_bytes, default=AUTOMATIC, metavar="auto|N", help=keep, dest="keep_bytes")
-    cache = "keeps what was measured, prepared and read (default: the folder that this system has for caches)"
-    add("--cache-dir", default="", metavar="DIR", help=cache)
     add("--quiet", action="store_true", help="no line for each request")
 
 

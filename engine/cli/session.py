@@ -1,6 +1,7 @@
 """A pair loaded on behalf of the terminal, with progress on stderr."""
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from engine.protocol.messages import ChatMessage, Finished, Loaded, Loading, Rou
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.text.prompt import Prompt
 from engine.weights.planning.machine import process_bytes
+
+STDIN = "-"
+"""In place of a file, or of a prompt."""
 
 
 @dataclass(slots=True)
@@ -113,7 +117,7 @@ def read_messages(value: Any, origin: str) -> list[ChatMessage]:
 
 def read_json(path: str) -> Any:
     """The parsed content of a JSON file; raises `InputError` if there is none."""
-    return parse_json(read_text(path), path)
+    return parse_json(read_text(path), origin_of(path))
 
 
 def parse_json(text: str, origin: str) -> Any:
@@ -125,9 +129,21 @@ def parse_json(text: str, origin: str) -> Any:
 
 
 def read_text(path: str) -> str:
-    """The content of a UTF-8 file, with or without a byte order mark; raises `InputError` if it cannot be read."""
+    """The content of a UTF-8 file, with or without a byte order mark, or of stdin; raises `InputError`."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return _read_stdin() if path == STDIN else Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:  # also a path with a null byte, and what is not UTF-8
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
-        raise InputError(f"{path} cannot be read: {reason}.", "Check the path.") from error
+        hint = "Send UTF-8 text." if path == STDIN else "Check the path."
+        raise InputError(f"{origin_of(path)} cannot be read: {reason}.", hint) from error
+
+
+def origin_of(path: str) -> str:
+    """What an error calls the file."""
+    return "stdin" if path == STDIN else path
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None:  # a shell has closed it
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8-sig")

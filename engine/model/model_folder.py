@@ -32,7 +32,8 @@ def find_model(source: str, role: ModelRole) -> Path:
             return path
         if path.exists():
             raise ModelError(
-                say("{file} is a file, not a model folder.", file=path), say("Give the folder with its config.json.")
+                say("{file} is a file, not a model folder.", file=path),
+                say("Give a GGUF file, or the folder with the model's config.json."),
             )
     except (OSError, RuntimeError, ValueError):
         raise ModelError(
@@ -43,6 +44,8 @@ def find_model(source: str, role: ModelRole) -> Path:
     repo, variant = split_source(source)
     if variant:
         return _cached_variant(repo, variant)
+    if source.lower().endswith(GGUF):
+        raise ModelError(say("There is no file {file}.", file=shown(source)), say("Check the path."))
     raise ModelError(
         say("There is no model folder {folder}.", folder=shown(source)),
         say("Check the path, or give a hub id like 'org/name'."),
@@ -74,8 +77,11 @@ def _cached_snapshot(hub_id: str) -> Path:
         return next(each for each in snapshots_in_cache(_cached_root(hub_id)) if (each / "config.json").is_file())
     except (OSError, StopIteration):
         raise ModelError(
-            say("There is no folder '{folder}', and no downloaded model of that name in the hub cache.", folder=hub_id),
-            say("Download the model first, or give its folder."),
+            say(
+                "There is no file or folder '{name}', and no downloaded model of that name in the hub cache.",
+                name=hub_id,
+            ),
+            say("Check the path, or download the model first."),
         ) from None
 
 

@@ -90,7 +90,8 @@ class LoadOptions:
         _require_one_of(PLACES, self.place, say("Place '{name}'", name=self.place))
         _require(self.vram_limit_bytes >= 0, say("The limit of GPU memory"), say("Give a number above 0."))
         _require(self.ram_limit_bytes >= 0, say("The limit of RAM"), say("Give a number above 0."))
-        _require(bool(self.target), say("The target source"), say("Give a model folder, a hub id or 'embedded'."))
+        if not self.target:
+            raise InputError(say("No model is given."), say("Give a model folder, a hub id or 'embedded'."))
         _require_one_of(DEVICES, self.device, say("Device '{name}'", name=self.device))
         _require_one_of(WEIGHTS, self.weights, say("Weights '{name}'", name=self.weights))
         context = say("Context {number}", number=self.context_tokens)

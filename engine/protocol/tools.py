@@ -27,8 +27,10 @@ class ToolChoice:
     """Whether an answer calls tools: as it likes, not at all, or at least once.
 
     `name`: the only tool that it may call then, empty for any. `parallel`: several calls in one answer are fine.
+    `allowed`: the names of those tools of the request that the model hears of, empty for all.
     """
 
     mode: Literal["auto", "none", "required"] = "auto"
     name: str = ""
     parallel: bool = True
+    allowed: tuple[str, ...] = ()

@@ -14,6 +14,9 @@ Speaker = Literal["system", "user", "assistant"]
 
 BETWEEN = "\n\n"  # two texts of the same turn
 IMAGES = frozenset({"image", "image_url", "input_image"})
+OTHER_MEDIA = frozenset(
+    {"audio", "input_audio", "audio_url", "video", "input_video", "video_url", "file", "input_file", "document"}
+)
 
 
 @dataclass(slots=True)
@@ -93,8 +96,11 @@ def texts_of(content: str | Sequence[HasText] | None) -> list[str]:
     return [content] if isinstance(content, str) else [part.text for part in content or ()]
 
 
-def refuse_images(part: object) -> object:
-    """The part of a message as it is; raises `InputError` for a picture, which no model here can see."""
-    if isinstance(part, dict) and part.get("type") in IMAGES:
+def refuse_media(part: object) -> object:
+    """The part of a message as it is; raises `InputError` for what no model here can read."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(kind, str) and kind in IMAGES:
         raise InputError(say("Images cannot be read here."), say("Send text alone."))
+    if isinstance(kind, str) and kind in OTHER_MEDIA:
+        raise InputError(say("Sound, video and files cannot be read here."), say("Send text alone."))
     return part

@@ -1,6 +1,7 @@
 """A server that listens: uvicorn in a thread of its own, on a socket that is bound before: failures are told."""
 
 import asyncio
+import errno
 import os
 import socket
 import threading
@@ -11,8 +12,8 @@ import uvicorn
 
 from engine.errors import InputError
 from engine.protocol.messages import Event
-from engine.protocol.sentences import reason_of, say
-from engine.protocol.serving import ServeOptions, ServingEnded
+from engine.protocol.sentences import Sentence, reason_of, say
+from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, ServingEnded
 from engine.serving.application import build_application
 from engine.serving.desk import Desk
 from engine.serving.guard.connections import protocol
@@ -94,8 +95,18 @@ def _bind(options: ServeOptions) -> socket.socket:
                 address=f"{options.host}:{options.port}",
                 reason=reason_of(error) if isinstance(error, OSError) else error,
             ),
-            say("Choose another port, or end the program that uses this one."),
+            _way_out(error),
         ) from error
+
+
+def _way_out(error: OSError | UnicodeError) -> Sentence:
+    match error.errno if isinstance(error, OSError) else None:
+        case errno.EADDRINUSE:
+            return say("Choose another port, or end the program that uses this one.")
+        case errno.EACCES:  # ports below 1024, and those that Windows reserves
+            return say("Choose another port, such as {port}.", port=str(DEFAULT_PORT))
+        case _:
+            return say("Give an address of this computer, such as {host}.", host=DEFAULT_HOST)
 
 
 def _bound(unbound: socket.socket, where: Any) -> socket.socket:

@@ -10,7 +10,7 @@ from weakref import ReferenceType
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
@@ -34,8 +34,20 @@ class Question:
 
     @property
     def offered(self) -> tuple[Tool, ...]:
-        """The tools that the model hears of: none where it must not call any."""
-        return () if self.choice.mode == "none" else self.tools
+        """The tools that the model hears of: none where it must not call any, and none that it is not allowed."""
+        if self.choice.mode == "none":
+            return ()
+        allowed = self.choice.allowed
+        return tuple(tool for tool in self.tools if tool.name in allowed) if allowed else self.tools
+
+    def check(self) -> None:
+        """Raise `InputError` if a tool that is allowed is none of the request's."""
+        names = {tool.name for tool in self.tools}
+        if unknown := [name for name in self.choice.allowed if name not in names]:
+            raise InputError(
+                say("There is no tool {name} to call.", name=shown(unknown[0])),
+                say("Name one of the tools of the request."),
+            )
 
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""
@@ -67,6 +79,7 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
     Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint beside tools that the
     answer may call: no call would keep to it.
     """
+    question.check()
     if question.choice.mode == "auto" and question.offered and question.options.constraint:
         raise InputError(
             say("An answer with a constraint cannot call tools as it likes."),

@@ -197,3 +197,24 @@ def test_what_a_thread_meets_is_shown_in_the_window_and_logged(engine_python: Pa
     assert "The chats could not be read or saved because of an error in this program (Panic: unforeseen)" in done.stdout
     logs = [each.read_text(encoding="utf-8") for each in (tmp_path / "data" / "logs").glob("*.log")]
     assert any("An error in the thread 'archive'" in log and "Panic: unforeseen" in log for log in logs)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")
+@pytest.mark.parametrize(
+    ("given", "code"), [({}, 2), ({"XDG_SESSION_TYPE": "tty"}, 2), ({"QT_QPA_PLATFORM": "offscreen"}, 0)]
+)
+def test_without_a_display_it_says_so_in_a_line(given: dict[str, str], code: int, tmp_path: Path) -> None:
+    """As over ssh; Qt would abort the program."""
+    of_displays = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "QT_QPA_PLATFORM", "XDG_SESSION_TYPE")
+    bare = {name: value for name, value in os.environ.items() if name not in of_displays}
+    script = "from app import main; main.build_application = lambda: sys.exit(0); sys.exit(main.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {script}", "--data-dir", str(tmp_path / "data")],
+        cwd=ROOT,
+        env=bare | given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith("error: There is no display. ") == bool(code)

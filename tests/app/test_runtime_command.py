@@ -83,6 +83,8 @@ def test_from_a_checkout_there_is_nothing_to_install(
     monkeypatch.delenv(PARTS_VARIABLE, raising=False)
     assert run(tmp_path, "install") == 2
     assert "its own Python" in capsys.readouterr().err
+    assert run(tmp_path, "status") == 0
+    assert "its own Python" in capsys.readouterr().out
 
 
 def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,3 +200,12 @@ def test_what_is_kept_lies_in_the_folder_that_was_named(
     assert main(command[command.index("serve") :]) == 0
     load: LoadOptions = served.call_args.args[1]
     assert Path(load.cache_dir).absolute() == (tmp_path / below if below else platform_folders().cache)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_the_server_keeps_is_for_nobody_else_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.system.files._Umask.own", None)
+    monkeypatch.setattr(os, "execve", Mock(side_effect=OSError("nothing is started")))
+    before = os.umask(0o022)
+    assert become_server(["--data-dir", str(tmp_path / "data")]) == 2
+    assert os.umask(before) == 0o077

@@ -47,6 +47,20 @@ class NamedTool(Asked):
     function: NamedFunction
 
 
+class AllowedTools(Asked):
+    """Which of the request's tools may be called, and whether one has to be."""
+
+    mode: Literal["auto", "required"]
+    tools: list[NamedTool] = Field(min_length=1, max_length=MOST_TOOLS, fail_fast=True)
+
+
+class AllowedChoice(Asked):
+    """The tools that may be called this time; of the others the model does not hear."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
 class ChatFields(ChunkedFields):
     """A request for chat completions. What is not known here is passed over, as OpenAI's older servers do.
 
@@ -59,7 +73,7 @@ class ChatFields(ChunkedFields):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
     tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
-    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
 
     @property
@@ -68,6 +82,9 @@ class ChatFields(ChunkedFields):
         parallel = self.parallel_tool_calls is not False
         if isinstance(self.tool_choice, NamedTool):
             return ToolChoice("required", self.tool_choice.function.name, parallel)
+        if isinstance(self.tool_choice, AllowedChoice):
+            asked = self.tool_choice.allowed_tools
+            return ToolChoice(asked.mode, parallel=parallel, allowed=tuple(each.function.name for each in asked.tools))
         return ToolChoice(self.tool_choice or "auto", parallel=parallel)
 
     @property

@@ -9,7 +9,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, MOST_TOOLS, Name, Text
-from engine.serving.conversation import Conversation, refuse_images, texts_of
+from engine.serving.conversation import Conversation, refuse_media, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
 
@@ -21,7 +21,7 @@ class TextPart(Asked):
 
 
 TextParts = Annotated[
-    list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+    list[Annotated[TextPart, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
 ]
 
 

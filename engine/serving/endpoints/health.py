@@ -16,6 +16,7 @@ class Health(BaseModel):
     status: Literal["ok", "loading"]
 
 
+@router.head("/health", include_in_schema=False)  # as `wget --spider` and load balancers ask
 @router.get("/health", responses={503: {"model": Health}})
 async def health(service: ServiceOf, response: Response) -> Health:
     """200 once models are loaded, 503 before."""

@@ -3,7 +3,8 @@
 import secrets
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from engine.errors import InputError
 from engine.protocol.options import (
@@ -21,13 +22,20 @@ LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
 SEEDS = 1 << 63
 
+
+def _some(tokens: int) -> int:
+    if not tokens:
+        raise PydanticCustomError("no_tokens", "Input should be greater than 0, or -1")
+    return tokens
+
+
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
 Biases = Annotated[dict[TokenId, Bias], at_most(MOST_BIASES)]
 Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
 StopField = Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None
-TokensField = Annotated[int, Field(ge=-1, le=MOST_TOKENS)] | None
+TokensField = Annotated[int, Field(ge=-1, le=MOST_TOKENS), AfterValidator(_some)] | None
 """As many new tokens at most; -1 for as many as the context holds."""
 
 

@@ -162,8 +162,10 @@ def _too_long(error: Any) -> ApiError:
 
 
 def _no_model(error: Any) -> ApiError:
+    """The engine's own hint is for the window; a server without one has its model soon."""
     headers = {"retry-after": str(SECONDS_TO_LOAD)}
-    return ApiError(503, error.message, error.hint, code="no_model_loaded", headers=headers)
+    hint = say("Ask again once one is; /health says when.")
+    return ApiError(503, error.message, hint, code="no_model_loaded", headers=headers)
 
 
 def _busy(error: Any) -> ApiError:
@@ -177,13 +179,21 @@ def _memory(error: Any) -> ApiError:
 
 def _http(error: Any) -> ApiError:
     """What the router raises: no such address, or none for this method."""
-    words = {404: say("There is no such address here."), 405: say("This address does not know this method.")}
-    message = words.get(error.status_code) or str(error.detail)
-    return ApiError(error.status_code, message, headers=error.headers)
+    message, hint = str(error.detail), ""
+    if error.status_code == 404:
+        message = say("There is no such address here.")
+        hint = say("Clients ask below /v1, such as at /v1/chat/completions; /openapi.json lists every address.")
+    elif error.status_code == 405:
+        message = say("This address does not know this method.")
+        hint = say("Ask with {methods}.", methods=(error.headers or {}).get("Allow", ""))
+    return ApiError(error.status_code, message, hint, headers=error.headers)
 
 
 def _invalid(error: Any) -> ApiError:
     """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
+    if not isinstance(error.body, dict):
+        message, hint = say("The request is no JSON object."), say("Send one, with the fields of this address.")
+        return ApiError(400, message, hint, code="invalid_value")
     found = islice(error.errors(), MOST_READ)
     flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in found))
     told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])

@@ -9,7 +9,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
-from engine.serving.conversation import BETWEEN, Conversation, Speaker, refuse_images, texts_of
+from engine.serving.conversation import BETWEEN, Conversation, Speaker, refuse_media, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
 FAILED = "Error: "  # chat templates know no other way to say so
@@ -45,7 +45,7 @@ class ToolUseBlock(Asked):
 
 
 TextBlocks = Annotated[
-    list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+    list[Annotated[TextBlock, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
 ]
 
 
@@ -61,7 +61,7 @@ class ToolResultBlock(Asked):
 Block = Annotated[
     TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")
 ]
-Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)]
+Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)]
 
 
 class MessageField(Asked):

@@ -10,7 +10,7 @@ from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
-from engine.serving.conversation import BETWEEN, Conversation, refuse_images, texts_of
+from engine.serving.conversation import BETWEEN, Conversation, refuse_media, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
 
@@ -22,7 +22,7 @@ class ItemText(Asked):
 
 
 ItemParts = Annotated[
-    list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+    list[Annotated[ItemText, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
 ]
 
 

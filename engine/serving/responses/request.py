@@ -40,6 +40,14 @@ class FunctionChoice(Asked):
     name: GivenName
 
 
+class AllowedFunctions(Asked):
+    """Which of the request's functions may be called, and whether one has to be."""
+
+    type: Literal["allowed_tools"]
+    mode: Literal["auto", "required"]
+    tools: list[FunctionChoice] = Field(min_length=1, max_length=MOST_TOOLS, fail_fast=True)
+
+
 class TextOptions(Asked):
     """What the answer must look like."""
 
@@ -61,7 +69,7 @@ class ResponsesFields(SamplingFields):
     instructions: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
-    tool_choice: ChoiceMode | FunctionChoice | None = None
+    tool_choice: ChoiceMode | FunctionChoice | AllowedFunctions | None = None
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
@@ -100,6 +108,9 @@ class ResponsesFields(SamplingFields):
         parallel = self.parallel_tool_calls is not False
         if isinstance(self.tool_choice, FunctionChoice):
             return ToolChoice("required", self.tool_choice.name, parallel)
+        if isinstance(self.tool_choice, AllowedFunctions):
+            allowed = tuple(each.name for each in self.tool_choice.tools)
+            return ToolChoice(self.tool_choice.mode, parallel=parallel, allowed=allowed)
         return ToolChoice(self.tool_choice or "auto", parallel=parallel)
 
     def constraint(self) -> Constraint | None:

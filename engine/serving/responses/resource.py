@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from engine.protocol.messages import Statistics
 from engine.serving.responses.output_items import OutputItem, new_id
 from engine.serving.responses.request import (
+    AllowedFunctions,
     ChoiceMode,
     FunctionChoice,
     FunctionTool,
@@ -78,7 +79,7 @@ class ResponseResource(BaseModel):
     store: Literal[False] = False
     temperature: float
     text: TextOptions
-    tool_choice: ChoiceMode | FunctionChoice = "auto"
+    tool_choice: ChoiceMode | FunctionChoice | AllowedFunctions = "auto"
     tools: list[FunctionTool] = []
     top_p: float
     truncation: Literal["disabled"] = "disabled"

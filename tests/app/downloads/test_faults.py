@@ -235,5 +235,6 @@ def test_a_hub_that_cannot_be_reached_says_so(hub: Hub, start: Start, waits: Wai
     download = start()
     download.run()
     assert download.progress.state is State.FAILED
-    assert download.progress.message.startswith("The hub cannot be reached")
+    assert download.progress.message.startswith("The hub cannot be reached (")
+    assert "Errno" not in download.progress.message
     assert waits.seconds == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]

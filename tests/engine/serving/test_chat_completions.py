@@ -136,7 +136,7 @@ def test_an_answer_that_is_begun_is_gone_on_with(running: Running, client: OpenA
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, openai.BadRequestError, "Images"),
         ({"messages": [{"role": "owl", "content": "hu"}]}, openai.BadRequestError, "owl"),
         ({"temperature": -1}, openai.BadRequestError, "temperature"),
-        ({"max_tokens": 0}, openai.BadRequestError, "Max new tokens"),
+        ({"max_tokens": 0}, openai.BadRequestError, "max_tokens: Input should be greater than 0, or -1"),
         ({"n": 1000}, openai.BadRequestError, "n:"),
         ({"messages": [{"role": "user", "content": "dragon " * 3000}]}, openai.BadRequestError, "context"),
     ],

@@ -78,6 +78,21 @@ def test_what_nothing_can_be_held_to_is_refused(client: OpenAI, fields: dict[str
         ask(client, **fields)
 
 
+def test_of_the_tools_only_those_that_are_allowed_are_called(client: OpenAI) -> None:
+    """Both are sent, as always; the model hears of one."""
+    swim = {"type": "function", "function": {"name": "swim"}}
+    allowed: Any = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [swim]}}
+    fields: Any = {"tool_choice": allowed, "parallel_tool_calls": False, **LONG}
+    answer = ask(client, tools=[TOOL, swim], **fields)
+    [call] = answer.choices[0].message.tool_calls or []
+    assert call.type == "function"
+    assert call.function.name == "swim"
+    alone = ask(client, tools=[swim], tool_choice="required", parallel_tool_calls=False, **LONG)
+    assert answer.usage.prompt_tokens == alone.usage.prompt_tokens
+    with pytest.raises(openai.BadRequestError, match="no tool 'swim'"):
+        ask(client, tools=[TOOL], **fields)
+
+
 @pytest.mark.parametrize("name", ["", "get weather", "<tool_call>", "x" * 257])
 def test_names_that_no_call_could_be_read_with_are_refused_by_every_address(client: OpenAI, name: str) -> None:
     refused = partial(pytest.raises, openai.BadRequestError, match="name")

@@ -154,14 +154,19 @@ def test_the_model_reads_that_a_tool_failed() -> None:
     assert of_messages(called, {"role": "user", "content": [failed]})[1].content == "Error: no sum"
 
 
-@pytest.mark.parametrize("kind", ["image", "input_image", "image_url"])
-def test_pictures_are_refused_in_words(kind: str) -> None:
-    picture = {"role": "user", "content": [{"type": kind}]}
-    with pytest.raises(InputError, match="Images cannot be read here"):
-        of_messages(picture)
-    with pytest.raises(InputError, match="Images cannot be read here"):
-        of_items(picture)
-    with pytest.raises(InputError, match="Images cannot be read here"):
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        *((kind, "Images cannot be read here") for kind in ("image", "input_image", "image_url")),
+        *((kind, "files cannot be read here") for kind in ("input_audio", "file", "input_file", "document")),
+    ],
+)
+def test_what_is_no_text_is_refused_in_words(kind: str, words: str) -> None:
+    part = {"role": "user", "content": [{"type": kind}]}
+    for conversation in (of_chat, of_messages, of_items):
+        with pytest.raises(InputError, match=words):
+            conversation(part)
+    with pytest.raises(InputError, match=words):
         of_messages(
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": kind}]}]}
         )

@@ -61,6 +61,8 @@ def test_a_key_is_compared_byte_by_byte(raw: bytes) -> None:
 
 def test_health_needs_no_key(server: Running) -> None:
     assert server.anyone.get("/health").json() == {"status": "ok"}
+    asked = server.anyone.head("/health")
+    assert (asked.status_code, asked.content) == (200, b"")
 
 
 def test_messages_are_refused_as_anthropic_does(server: Running) -> None:

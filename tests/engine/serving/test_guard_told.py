@@ -95,10 +95,19 @@ def test_a_stream_that_breaks_has_failed_and_not_lost_its_client(server: Running
 
 
 def test_addresses_and_methods_that_there_are_not(server: Running) -> None:
-    assert server.http.get("/v1/nowhere").json()["error"]["message"] == "There is no such address here."
+    nowhere = server.http.post("/chat/completions", json={}).json()["error"]["message"]
+    assert nowhere.startswith("There is no such address here. Clients ask below /v1,")
     assert server.http.get("/v1/messages/nowhere").json()["type"] == "error"
     wrong = server.http.delete(PATH)
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json()["error"]["message"].endswith(" Ask with POST.")
+
+
+@pytest.mark.parametrize("body", ["", "[]", '"text"', "null"])
+def test_what_is_no_object_is_refused_as_a_whole(server: Running, body: str) -> None:
+    told = server.http.post(PATH, content=body, headers={"content-type": "application/json"})
+    assert (told.status_code, told.json()["error"]["param"]) == (400, None)
+    assert told.json()["error"]["message"].startswith("The request is no JSON object. Send one")
 
 
 def test_a_field_that_does_not_fit_is_named_and_not_sent_back(server: Running) -> None:
@@ -127,8 +136,12 @@ def test_an_event_tells_of_an_error_in_the_form_of_its_stream(error: Exception, 
 
 def test_clients_are_told_whether_to_try_again(server: Running) -> None:
     for kind, header, value in (("memory", "x-should-retry", "false"), ("no_model", "retry-after", "10")):
-        ERRORS["!"] = OutOfMemory("a") if kind == "memory" else NoModel("a")
-        assert server.http.post(PATH, json={"text": "!"}).headers[header] == value
+        ERRORS["!"] = OutOfMemory("a", "b.") if kind == "memory" else NoModel("a", "b.")
+        told = server.http.post(PATH, json={"text": "!"})
+        assert told.headers[header] == value
+        assert told.json()["error"]["message"] == (
+            "a b." if kind == "memory" else "a Ask again once one is; /health says when."
+        )
 
 
 def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None:

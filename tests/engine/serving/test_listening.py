@@ -1,7 +1,10 @@
 """Where a server listens, and what is told where it cannot."""
 
+import errno
+import os
 import socket
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,5 +25,23 @@ def test_a_port_is_taken_again_at_once_but_never_shared(
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64])
 def test_a_name_that_no_computer_can_have_is_told_in_a_sentence(host: str) -> None:
-    with pytest.raises(InputError, match=f"The server cannot listen at {host}:0: "):
+    with pytest.raises(InputError, match=f"The server cannot listen at {host}:0: ") as raised:
         listening._bind(ServeOptions(host, 0, "key"))
+    assert raised.value.hint == "Give an address of this computer, such as 127.0.0.1."
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EADDRINUSE, "Choose another port, or end the program that uses this one."),
+        (errno.EACCES, "Choose another port, such as 8383."),
+        (errno.EADDRNOTAVAIL, "Give an address of this computer, such as 127.0.0.1."),
+    ],
+)
+def test_where_it_cannot_listen_the_hint_is_about_what_is_wrong(
+    number: int, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=OSError(number, os.strerror(number))))
+    with pytest.raises(InputError) as raised:
+        listening._bind(ServeOptions(port=0))
+    assert raised.value.hint == hint

@@ -169,7 +169,7 @@ def thoughts_of(text: str) -> list[Piece]:
         ({"extra": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": [{"role": "user", "content": STORY * 3000}]}, "tokens"),
-        ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),
+        ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "files cannot be read"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

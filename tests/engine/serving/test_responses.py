@@ -17,6 +17,7 @@ from tests.engine.serving.played_engines import FLY, Flying, Hearing, break_afte
 
 CHAT = (ChatMessage("user", STORY),)
 TWELVE = GenerateOptions(max_new_tokens=12)
+ALLOWED = {"type": "allowed_tools", "mode": "auto"}
 TOOLS: list[Any] = [{"type": "function", "name": "fly", "parameters": {"type": "object"}, "strict": False}]
 
 
@@ -108,6 +109,7 @@ def test_an_answer_is_held_to_a_schema_and_parsed(client: OpenAI) -> None:
         ({"tool_choice": "none"}, ToolChoice("none")),
         ({"tool_choice": "required", "parallel_tool_calls": False}, ToolChoice("required", parallel=False)),
         ({"tool_choice": {"type": "function", "name": "fly"}}, ToolChoice("required", "fly")),
+        ({"tool_choice": {**ALLOWED, "tools": [{"type": "function", "name": "fly"}]}}, ToolChoice(allowed=("fly",))),
     ],
 )
 def test_the_choice_of_tools_is_the_engine_s(given: dict[str, Any], choice: ToolChoice) -> None:
@@ -138,6 +140,7 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
         ({"input": STORY * 3000}, "tokens"),
         ({"temperature": -1}, "temperature"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),
+        ({"tools": TOOLS, "tool_choice": {**ALLOWED, "tools": [{"type": "function", "name": "swim"}]}}, "swim"),
         ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
     ],
 )
