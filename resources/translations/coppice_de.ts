@@ -10269,6 +10269,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>Check the path, or download the model first.</source>
+            <translation>Prüfen Sie den Pfad, oder laden Sie das Modell zuerst herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>Check the path, or give a hub id like 'org/name'.</source>
             <translation>Prüfen Sie den Pfad, oder geben Sie einen Namen des Hubs wie „org/name“ an.</translation>
         </message>
@@ -10279,18 +10284,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
-            <source>Download the model first, or give its folder.</source>
-            <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
+            <source>Give a GGUF file, or the folder with the model's config.json.</source>
+            <translation>Geben Sie eine GGUF-Datei an oder den Ordner mit der config.json des Modells.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
             <source>Give a model folder, a hub id or 'embedded'.</source>
             <translation>Geben Sie einen Modellordner an, eine Kennung auf dem Hub oder „embedded“.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/model_folder.py" />
-            <source>Give the folder with its config.json.</source>
-            <translation>Geben Sie den Ordner mit der config.json an.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -10319,8 +10319,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
-            <source>There is no folder '{folder}', and no downloaded model of that name in the hub cache.</source>
-            <translation>Es gibt keinen Ordner „{folder}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
+            <source>There is no file or folder '{name}', and no downloaded model of that name in the hub cache.</source>
+            <translation>Es gibt weder Datei noch Ordner „{name}“ und im Zwischenspeicher des Hubs kein heruntergeladenes Modell dieses Namens.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>There is no file {file}.</source>
+            <translation>Es gibt keine Datei {file}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -10794,11 +10799,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
-            <source>The target source</source>
-            <translation>Die Quelle des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../engine/protocol/options.py" />
             <source>Top-k {number}</source>
             <translation>Top-k {number}</translation>
         </message>
@@ -10963,6 +10963,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Senden Sie auch den Beitrag mit, der den Aufruf enthält.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Sound, video and files cannot be read here.</source>
+            <translation>Ton, Video und Dateien können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/desk.py" />
             <source>Another model was loaded meanwhile.</source>
             <translation>Inzwischen wurde ein anderes Modell geladen.</translation>
@@ -11114,6 +11119,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Ask again once one is; /health says when.</source>
+            <translation>Fragen Sie an, sobald eines geladen ist; /health sagt, wann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>Ask with {methods}.</source>
+            <translation>Fragen Sie mit {methods} an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>Clients ask below /v1, such as at /v1/chat/completions; /openapi.json lists every address.</source>
+            <translation>Programme fragen unter /v1 an, etwa bei /v1/chat/completions; /openapi.json nennt alle Adressen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>Details are in the engine's log.</source>
             <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
         </message>
@@ -11124,8 +11144,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Send one, with the fields of this address.</source>
+            <translation>Senden Sie eines mit den Feldern dieser Adresse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The headers of this request are too long.</source>
             <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>The request is no JSON object.</source>
+            <translation>Die Anfrage ist kein JSON-Objekt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
@@ -11184,6 +11214,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/listening.py" />
+            <source>Choose another port, such as {port}.</source>
+            <translation>Wählen Sie einen anderen Port, etwa {port}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
+            <source>Give an address of this computer, such as {host}.</source>
+            <translation>Geben Sie eine Adresse dieses Computers an, etwa {host}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
             <source>Start it again.</source>
             <translation>Starten Sie ihn noch einmal.</translation>
         </message>
@@ -11216,6 +11256,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/question.py" />
             <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
             <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Name one of the tools of the request.</source>
+            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>There is no tool {name} to call.</source>
+            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
@@ -11424,18 +11474,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
-            <source>Name one of the tools of the request.</source>
-            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/calling.py" />
             <source>Send the tools, or leave out their choice.</source>
             <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/calling.py" />
-            <source>There is no tool {name} to call.</source>
-            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
