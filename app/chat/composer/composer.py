@@ -33,6 +33,7 @@ from app.ui.widgets import quiet_tool
 
 _METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
+_LEAST_TOOL = 36  # pixels: its icon
 _METER_STEPS = 1000
 
 _BUTTON_SIZE = 34
@@ -123,6 +124,7 @@ class Composer(QFrame):
         self.speculation = self._words_tool(lambda: self.speculation_chosen.emit(self.speculation.isChecked()))
         self.speculation.setCheckable(True)
         self.constraint = self._words_tool(lambda: None)  # who has the settings connects it
+        self.constraint.setMinimumWidth(_LEAST_TOOL)  # its words are cut in a narrow window, rather than widen it
         self._constraint = ConstraintState()
         self.resume = self._words_tool(self.continue_requested.emit)
         self.meter = ContextMeter(self)

@@ -250,3 +250,14 @@ def test_the_composer_shows_it_only_while_it_is_on(qtbot: QtBot) -> None:
     assert composer.constraint.text() == "JSON schema"
     assert "held to" in composer.constraint.toolTip()
     assert "held to" in composer.constraint.accessibleName()
+
+
+def test_it_widens_no_narrow_window_by_its_words(qtbot: QtBot) -> None:
+    composer = Composer(LIGHT)
+    qtbot.addWidget(composer)
+    composer.show()
+    free = composer.minimumSizeHint().width()
+    composer.show_constraint(ConstraintState("Constraint not sent, with many words", "Why not."))
+    assert composer.minimumSizeHint().width() - free < 60
+    composer.resize(900, composer.height())
+    qtbot.waitUntil(lambda: composer.constraint.width() >= composer.constraint.sizeHint().width())
