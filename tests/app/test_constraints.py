@@ -2,9 +2,12 @@
 
 import pytest
 
-from app.settings.constraints import check_text
+from app.settings.constraints import TEXTS, check_text
+from app.settings.generation import GenerationSettings
+from app.settings.kinds import FormalText, form_of
 from engine.errors import InputError
-from engine.protocol.options import MOST_CONSTRAINT
+from engine.protocol.options import MOST_CONSTRAINT, Constraint
+from engine.text.grammars.trial import try_out
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,21 @@ def test_grammars_of_both_kinds_have_a_first_rule(grammar: str) -> None:
 def test_nothing_is_asked_of_what_has_no_text() -> None:
     check_text("off", "")
     check_text("json", "{")
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_what_an_empty_field_shows_as_its_example_is_right(kind: str) -> None:
+    declared = form_of(GenerationSettings)[kind]
+    assert isinstance(declared, FormalText)
+    declared.check(declared.empty_means)
+    constraint = GenerationSettings(**{"constraint": kind, kind: declared.empty_means}).options().constraint  # type: ignore[arg-type]
+    assert constraint is not None
+    try_out(constraint, {})
+
+
+@pytest.mark.parametrize("pattern", ["(a", "[a", "a)", "*a", "a{3,1}", "[b-a]"])
+def test_a_pattern_that_is_refused_here_is_refused_by_the_engine(pattern: str) -> None:
+    with pytest.raises(InputError):
+        check_text("regex", pattern)
+    with pytest.raises(InputError):
+        try_out(Constraint("regex", pattern), {})
