@@ -31,6 +31,8 @@ class GenerationActions(QObject):
         self._composer.draft_changed.connect(self.counter.follow_draft)
         self.counter.use_changed.connect(panel.show_use)
         self._composer.meter.clicked.connect(lambda: self.popover.open_below(self._composer.meter, "when_full"))
+        self._composer.constraint.clicked.connect(lambda: self._open_at(chat.constraint_setting))
+        chat.setting_wanted.connect(self._open_at)
         self.counter.costs_changed.connect(self._composer.tray.show_costs)
 
     @cached_property
@@ -60,6 +62,10 @@ class GenerationActions(QObject):
         for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)
+
+    def _open_at(self, field: str) -> None:
+        """The settings above the composer, in a field of theirs."""
+        self.popover.open_below(self._composer.meter, field)
 
     def _name_preset(self) -> None:
         """Once the settings are open."""

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
 from app.chat.composer.fields import files_of
+from app.chat.generation.constraint_state import constraint_state
 from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
@@ -175,6 +176,7 @@ class ChatPanel(QWidget):
         last = answer.statistics if answer is not None and answer.ending.is_final else None
         self.composer.set_can_continue(controller.can_continue)
         self.composer.show_speculation(speculation_state(controller.generation, self._state, last))
+        self.composer.show_constraint(constraint_state(controller.generation, self._state))
 
     def _show_divider(self, controller: ChatController) -> None:
         self.view.show_divider(controller.conversation.first_read, controller.conversation.summary)

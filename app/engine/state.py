@@ -25,7 +25,7 @@ class EngineState:
 
     `stage`, `done` and `total` describe a load; `seconds_left` how long this stage of it will take, None if unknown.
     `host`: where the engine is, if it is elsewhere; the pair is what is known of its model. `speculates_as_asked`: not
-    as it was started.
+    as it was started. `unheld`: the kinds of `Constraint` that this engine cannot be told of.
     """
 
     phase: Phase = Phase.STARTING
@@ -36,6 +36,7 @@ class EngineState:
     pair: Loaded | None = None
     host: str = ""
     speculates_as_asked: bool = True
+    unheld: tuple[str, ...] = ()
 
     @property
     def ready(self) -> bool:

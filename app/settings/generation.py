@@ -6,12 +6,30 @@ field of `GenerationSettings`, a place in `FORM_ORDER`, and what `options` makes
 
 import secrets
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.i18n.wording import mark
-from app.settings.kinds import Choice, Decimal, Effect, LongText, Name, Seed, Switch, Whole, option
+from app.settings.constraints import (
+    ANY_JSON,
+    GRAMMAR,
+    JSON_SCHEMA,
+    OFF,
+    REGEX,
+    TEXTS,
+    check_text,
+    constraint_text,
+)
+from app.settings.kinds import Choice, Decimal, Effect, FormalText, LongText, Name, Seed, Switch, Whole, option
 from app.settings.preferences import CHAT, SPECULATION
 from engine.errors import InputError
-from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import (
+    METHODS,
+    Constraint,
+    ConstraintKind,
+    GenerateOptions,
+    SamplingOptions,
+    SpeculationOptions,
+)
 from engine.protocol.sentences import say
 
 RANDOM_SEED = -1
@@ -145,6 +163,56 @@ _SYSTEM_PROMPT = LongText(
     help=mark("Told to the model before the conversation, such as 'Answer briefly.'"),
     empty_means=mark("None"),
 )
+CONSTRAINT = Choice(
+    title=mark("Structured output"),
+    help=mark(
+        "Every answer of this chat is held to a form: the model can write nothing else. "
+        "A model that reasons does so freely before it."
+    ),
+    choices=(
+        (OFF, mark("Off")),
+        (JSON_SCHEMA, mark("JSON schema")),
+        (ANY_JSON, mark("Any JSON object")),
+        (REGEX, mark("Regular expression")),
+        (GRAMMAR, mark("Grammar (GBNF or Lark)")),
+    ),
+)
+_JSON_SCHEMA = FormalText(
+    title=mark("JSON schema"),
+    help=mark(
+        "What the JSON of an answer must look like: the types of its values, their names, and which are required."
+    ),
+    empty_means=(
+        '{\n  "type": "object",\n  "properties": {\n    "name": {"type": "string"},\n'
+        '    "age": {"type": "integer"}\n  },\n  "required": ["name", "age"]\n}'
+    ),
+    lines=8,
+    check=partial(check_text, JSON_SCHEMA),
+    only_with="constraint",
+    meant_by=JSON_SCHEMA,
+    files=mark("JSON schemas (*.json *.schema);;All files (*)"),
+)
+_REGEX = FormalText(
+    title=mark("Regular expression"),
+    help=mark("A pattern that the whole answer must match. It has no backreferences."),
+    empty_means="(yes|no), because [a-z ,]+[.]",
+    check=partial(check_text, REGEX),
+    only_with="constraint",
+    meant_by=REGEX,
+    files=mark("Text files (*.txt *.regex);;All files (*)"),
+)
+_GRAMMAR = FormalText(
+    title=mark("Grammar"),
+    help=mark("What the whole answer must look like, as a grammar: GBNF, as llama.cpp has it, or Lark."),
+    empty_means='root ::= item+\nitem ::= "- " [^\\n]+ "\\n"',
+    lines=6,
+    check=partial(check_text, GRAMMAR),
+    only_with="constraint",
+    meant_by=GRAMMAR,
+    files=mark("Grammars (*.gbnf *.lark *.txt);;All files (*)"),
+)
+_KINDS: dict[str, ConstraintKind] = {ANY_JSON: "json", JSON_SCHEMA: "json_schema", REGEX: "regex", GRAMMAR: "gbnf"}
+"""Those of the engine, which tells Lark from GBNF by itself."""
 _SPECULATES = Switch(
     title=mark("Speculation"),
     help=mark(
@@ -165,7 +233,8 @@ _WHEN_FULL_IN_CHAT = replace(
 
 FORM_ORDER = (
     "speculates", "method", "budget", "temperature", "top_p", "top_k", "min_p", "repetition_penalty",
-    "presence_penalty", "seed", "max_new_tokens", "stop_strings", "when_full", "system_prompt",
+    "presence_penalty", "seed", "max_new_tokens", "stop_strings", "constraint", "json_schema", "regex", "grammar",
+    "when_full", "system_prompt",
 )  # fmt: skip
 """The settings from top to bottom, as the form of a chat shows them. Files keep the order of the fields below."""
 
@@ -176,6 +245,7 @@ class GenerationSettings:
 
     `speculates` False switches speculation off and remembers `method`. `when_full` is what happens when the context is
     full: `stop` answering, `drop` the oldest turns, or `summarise` them. `stop_strings`: one a line.
+    `constraint` is what answers are held to, `off` for nothing; the text of each kind stays while another one is used.
     """
 
     method: str = option("auto", METHOD, form=METHOD)
@@ -192,6 +262,10 @@ class GenerationSettings:
     speculates: bool = option(True, form=_SPECULATES)
     when_full: str = option(STOP, WHEN_FULL, form=_WHEN_FULL_IN_CHAT)
     stop_strings: str = option("", form=_STOP_STRINGS)
+    constraint: str = option(OFF, form=CONSTRAINT)
+    json_schema: str = option("", form=_JSON_SCHEMA)
+    regex: str = option("", form=_REGEX)
+    grammar: str = option("", form=_GRAMMAR)
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""
@@ -208,11 +282,27 @@ class GenerationSettings:
             speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
             max_new_tokens=self.max_new_tokens,
             stop=tuple(line.replace("\\n", "\n") for line in self.stop_strings.splitlines() if line),
+            constraint=self._constraint(),
         )
+
+    def _constraint(self) -> Constraint | None:
+        if self.constraint not in _KINDS:
+            return None
+        text = getattr(self, self.constraint) if self.constraint in TEXTS else ""
+        return Constraint(_KINDS[self.constraint], constraint_text(self.constraint, text))
+
+    def check_constraint(self) -> None:
+        """Raise `InputError` if answers cannot be held to what was written: it is kept, but not sent."""
+        if self.constraint in TEXTS:
+            check_text(self.constraint, getattr(self, self.constraint))
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
         if not WHEN_FULL.allows(self.when_full):
             legal = say("Give {first}, {second} or {third}.", first=STOP, second=DROP, third=SUMMARISE)
             raise InputError(say("What happens with a full context is '{name}'.", name=self.when_full), legal)
+        if not CONSTRAINT.allows(self.constraint):
+            legal = say("Give one of {names}.", names=", ".join(name for name, _ in CONSTRAINT.choices))
+            option = say("Constraint '{name}'", name=self.constraint)
+            raise InputError(say("{option} is out of range.", option=option), legal)
         self.options().check()

@@ -127,6 +127,20 @@ class LongText(Option):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormalText(LongText):
+    """A text in a formal language, such as a schema; `check` raises `InputError` for what is wrong with it.
+
+    `only_with`: the setting that must have the value `meant_by` for the text to be used, and shown. `files`: what the
+    dialog calls files of this kind, with their patterns in brackets.
+    """
+
+    check: Callable[[str], None]
+    only_with: str
+    meant_by: str
+    files: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seed(Option):
     """A whole number of any size from 0 on, or `random`, which is shown as `random_means`."""
 

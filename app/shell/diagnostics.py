@@ -20,6 +20,7 @@ from engine.protocol.messages import ModelInfo
 
 _PACKAGES = ("torch", "transformers", "PySide6-Essentials", "huggingface-hub", "bitsandbytes")
 _NEVER = ("proxy", "endpoint", "news_address")  # an address can hold a name and a password
+_WRITTEN = ("system_prompt", "stop_strings", "json_schema", "regex", "grammar")  # by a person
 
 
 def diagnostics(state: EngineState, settings: Settings, folders: Folders) -> str:
@@ -90,5 +91,5 @@ def _settings(settings: Settings) -> Iterator[str]:
         yield f"{each.name}: {'set' if hidden else value}"
     for each in fields(settings.generation):
         value = getattr(settings.generation, each.name)
-        shown = ("set" if value else "empty") if each.name == "system_prompt" else value
+        shown = ("set" if value else "empty") if each.name in _WRITTEN else value
         yield f"generation.{each.name}: {shown}"

@@ -101,7 +101,7 @@ def test_no_token_from_the_log(folders: Folders, line: str) -> None:
 
 
 def test_no_secret_from_the_settings(folders: Folders) -> None:
-    generation = GenerationSettings(system_prompt="You are my diary")
+    generation = GenerationSettings(system_prompt="You are my diary", json_schema='{"title": "my diary"}')
     settings = Settings(proxy="http://me:pass@proxy:3128", endpoint="https://me:pass@hub", generation=generation)
     text = told(folders, settings)
     assert "pass" not in text

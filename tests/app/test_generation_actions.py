@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation.context_use import ContextUse
+from app.chat.generation.formal_text import FormalTextField
 from app.chat.history.conversation import Conversation
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
@@ -17,6 +18,7 @@ from app.engine.state import EngineState, Phase
 from app.settings.generation import DROP, GenerationSettings
 from app.shell.window import MainWindow
 from engine.protocol.messages import Finished, Statistics
+from engine.protocol.options import Constraint
 from tests.app.fake_engine import finished, loaded
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import CONTROL, ask, press, shown_answer
@@ -240,3 +242,25 @@ def test_what_the_next_question_pushes_out_is_marked_before_and_a_click_leads_to
     assert window.generation.isVisible()
     assert window.generation.focusWidget() is window.generation.form.field("when_full")
     window.generation.close()
+
+
+def test_the_form_of_answers_is_shown_at_the_composer_and_a_click_leads_to_its_text(
+    window: MainWindow, link: FakeLink
+) -> None:
+    chip = window.chat_panel.composer.constraint
+    assert not chip.isVisible()
+    window.chat.change_settings(GenerationSettings(constraint="json_schema", json_schema="{"))
+    assert chip.isVisible()
+    assert chip.text() == "Constraint is wrong"
+    chip.click()
+    field = window.generation.form.field("json_schema")
+    assert isinstance(field, FormalTextField)
+    assert window.generation.focusWidget() is field.text
+    assert field.fault.text() == chip.accessibleName().partition(". ")[2]
+    field.text.setPlainText("{}")
+    assert chip.text() == "JSON schema"
+    window.generation.close()
+    ask(window, "Hello")
+    assert link.last_question.options.constraint == Constraint("json_schema", "{}")
+    window.chat.show_conversation(Conversation())
+    assert not chip.isVisible(), "it belongs to the chat"

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.composer.attachment_tray import AttachmentTray
 from app.chat.composer.fields import BeginningRow, QuestionField
+from app.chat.generation.constraint_state import ConstraintState
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
 from app.chat.history.unsent import Unsent
@@ -32,6 +33,7 @@ from app.ui.widgets import quiet_tool
 
 _METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
+_LEAST_TOOL = 36  # pixels: its icon
 _METER_STEPS = 1000
 
 _BUTTON_SIZE = 34
@@ -121,6 +123,9 @@ class Composer(QFrame):
         self.begin_tool = quiet_tool(self, tr("Start the answer with… (Ctrl+Shift+B)"), self.beginning.toggle)
         self.speculation = self._words_tool(lambda: self.speculation_chosen.emit(self.speculation.isChecked()))
         self.speculation.setCheckable(True)
+        self.constraint = self._words_tool(lambda: None)  # who has the settings connects it
+        self.constraint.setMinimumWidth(_LEAST_TOOL)  # its words are cut in a narrow window, rather than widen it
+        self._constraint = ConstraintState()
         self.resume = self._words_tool(self.continue_requested.emit)
         self.meter = ContextMeter(self)
         self._lay_out()
@@ -128,6 +133,7 @@ class Composer(QFrame):
         self.set_theme(colors)
         self.set_can_continue(False)
         self.show_speculation(SpeculationState(True, True, ""))
+        self.show_constraint(ConstraintState())
 
     def _lay_out(self) -> None:
         write, foot = QHBoxLayout(), QHBoxLayout()
@@ -135,7 +141,7 @@ class Composer(QFrame):
         write.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
         write.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
         foot.setSpacing(4)
-        for widget in (self.attach_tool, self.begin_tool, self.speculation, self.resume):
+        for widget in (self.attach_tool, self.begin_tool, self.speculation, self.constraint, self.resume):
             foot.addWidget(widget)
         policy = self.meter.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # without an engine there is nothing to show, and the tools stay together
@@ -191,6 +197,15 @@ class Composer(QFrame):
         hint = tr("Click to change it for this chat (Ctrl+Shift+P).")
         self.speculation.setToolTip(tip(f"{state.reason}\n{hint}".strip()))
         self.speculation.setAccessibleName(f"{state.words}. {state.reason}")
+        self._color_tools()
+
+    def show_constraint(self, state: ConstraintState) -> None:
+        """Show what answers are held to; nothing while they are free."""
+        self._constraint = state
+        self.constraint.setVisible(bool(state.words))
+        self.constraint.setText(state.words)
+        self.constraint.setToolTip(tip("\n".join((state.explanation, tr("Click to see and change it.")))))
+        self.constraint.setAccessibleName(f"{state.words}. {state.explanation}")
         self._color_tools()
 
     def set_theme(self, colors: Colors) -> None:
@@ -271,6 +286,8 @@ class Composer(QFrame):
         self.attach_tool.setIcon(icon("attach", self._colors.muted))
         self.begin_tool.setIcon(icon("begin", self._colors.muted))
         self.resume.setIcon(icon("continue", self._colors.accent))
+        tone = self._colors.error if self._constraint.is_wrong else self._colors.accent
+        self.constraint.setIcon(icon("structure", tone))
         on = self.speculation.isChecked()
         self.speculation.setIcon(icon("tree", self._colors.accent if on else self._colors.muted))
 

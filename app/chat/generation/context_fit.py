@@ -97,8 +97,10 @@ def summary_chat(turns: Sequence[Sequence[ChatMessage]], before: str, context_to
 
 
 def summary_options(options: GenerateOptions, context_tokens: int) -> GenerateOptions:
-    """How it is written: the likeliest words, and not too many."""
-    return replace(options, sampling=SamplingOptions(), max_new_tokens=summary_reserve(context_tokens), stop=())
+    """How it is written: the likeliest words, not too many, and in no form that answers are held to."""
+    return replace(
+        options, sampling=SamplingOptions(), max_new_tokens=summary_reserve(context_tokens), stop=(), constraint=None
+    )
 
 
 def summary_reserve(context_tokens: int) -> int:

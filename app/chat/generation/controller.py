@@ -12,6 +12,7 @@ from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.interface import Answerer
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
+from app.settings.constraints import OFF, TEXTS
 from app.settings.generation import STOP, SUMMARISE, GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, Tone
@@ -59,6 +60,7 @@ class ChatController(QObject):
     first_read_changed = Signal(int)  # from the turn of this number on, the model reads what is said
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
+    setting_wanted = Signal(str)  # a person wants to correct this one
 
     def __init__(self, link: Answerer, settings: SettingsFile, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -99,6 +101,11 @@ class ChatController(QObject):
     def generation(self) -> GenerationSettings:
         """The settings of the conversation; until its first question, or a change, those of new chats."""
         return self.conversation.settings or self.beginning
+
+    @property
+    def constraint_setting(self) -> str:
+        """The name of the setting that says what answers are held to: its text, if it has one."""
+        return self.generation.constraint if self.generation.constraint in TEXTS else "constraint"
 
     @property
     def next_options(self) -> GenerateOptions:
@@ -267,8 +274,9 @@ class ChatController(QObject):
         generation = self.generation
         try:
             generation.check()
+            generation.check_constraint()
         except InputError as error:
-            self._raise_failure(error.message, error.hint)
+            self._raise_failure(error.message, error.hint, is_of_question=True)
             self._mark(AnswerEnding.FAILED)
             return
         if generation.when_full != STOP:
@@ -324,13 +332,18 @@ class ChatController(QObject):
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""
         if not self._engine.ready:
             return replace(answer, ending=AnswerEnding.INTERRUPTED)
-        self._raise_failure(failed.message, failed.hint)
+        self._raise_failure(failed.message, failed.hint, is_of_question=failed.kind == "input")
         if failed.kind == "lost" and answer.text:
             return replace(answer, ending=AnswerEnding.LOST)
         return replace(answer, ending=self._resumed.ending if self._resumed else AnswerEnding.FAILED)
 
-    def _raise_failure(self, message: str, hint: str) -> None:
-        self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
+    def _raise_failure(self, message: str, hint: str, is_of_question: bool = False) -> None:
+        """A question that cannot be answered as it is may be held to a wrong form: a button leads there."""
+        if self.generation.constraint == OFF or not is_of_question:
+            self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint))
+            return
+        action, lead = tr("Structured output…"), lambda: self.setting_wanted.emit(self.constraint_setting)
+        self.notice_raised.emit(Notice(FAILED_NOTICE, message, hint, action=action, on_action=lead))
 
     def _abandon(self) -> None:
         """Cancel the running request; events that still come have an id that is no longer expected."""

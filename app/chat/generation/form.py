@@ -7,9 +7,10 @@ from typing import Any
 from PySide6.QtCore import Signal, SignalInstance
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
+from app.chat.generation.formal_text import FormalTextField
 from app.i18n.translation import tr
 from app.settings.generation import FORM_ORDER, GenerationSettings
-from app.settings.kinds import Choice, Decimal, LongText, Option, Seed, Switch, Whole, form_of
+from app.settings.kinds import Choice, Decimal, FormalText, LongText, Option, Seed, Switch, Whole, form_of
 from app.ui.widgets import WheellessDecimal, WheellessWhole
 from engine.errors import InputError
 
@@ -28,10 +29,12 @@ class GenerationForm(QWidget):
     """Edits `GenerationSettings`. `edited` follows every change by a person, valid or not."""
 
     edited = Signal()
+    grown = Signal(QWidget)  # this field is shown now, or what is told of it
+    file_wanted = Signal(str)  # the name of the setting whose text is to be read from a file
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        declared = form_of(GenerationSettings)
+        self._declared = declared = form_of(GenerationSettings)
         self._fields = {name: _FIELDS[type(declared[name])](declared[name], self) for name in FORM_ORDER}
         form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
@@ -39,13 +42,20 @@ class GenerationForm(QWidget):
         form.setVerticalSpacing(8)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for name, field in self._fields.items():
+            if isinstance(field.widget, FormalTextField):
+                form.addRow(field.widget)  # as wide as the form: it has long lines
+                self._connect_text(name, field.widget)
+                continue
             label = QLabel(tr(declared[name].title), self)
             label.setToolTip(tr(declared[name].help))
             label.setBuddy(field.widget)
             field.widget.setToolTip(tr(declared[name].help))
             field.widget.setAccessibleName(label.text())
             form.addRow(label, field.widget)
+        for field in self._fields.values():
+            field.changed.connect(self._show_rows)
             field.changed.connect(self.edited)
+        self._show_rows()
 
     def field(self, name: str) -> Any:
         """The widget of a setting."""
@@ -57,6 +67,7 @@ class GenerationForm(QWidget):
         for name, field in self._fields.items():
             field.show(getattr(settings, name))
         self.blockSignals(False)
+        self._show_rows()
 
     def read(self) -> GenerationSettings:
         """The settings as they stand in the fields. Raises `InputError` for what cannot be used."""
@@ -65,6 +76,21 @@ class GenerationForm(QWidget):
         )
         settings.check()
         return settings
+
+    def _connect_text(self, name: str, field: FormalTextField) -> None:
+        field.file_wanted.connect(lambda: self.file_wanted.emit(name))
+        field.judged.connect(lambda: self.grown.emit(field))
+
+    def _show_rows(self) -> None:
+        """Of the texts in formal languages only the one that is used."""
+        for name, declared in self._declared.items():
+            if isinstance(declared, FormalText):
+                is_used = self._fields[declared.only_with].read() == declared.meant_by
+                widget = self._fields[name].widget
+                appears = is_used and widget.isHidden()
+                widget.setVisible(is_used)
+                if appears:
+                    self.grown.emit(widget)
 
 
 def _switch(declared: Switch, parent: QWidget) -> _Field:
@@ -120,6 +146,11 @@ def _long_text(declared: LongText, parent: QWidget) -> _Field:
     return _Field(text, text.textChanged, text.setPlainText, text.toPlainText)
 
 
+def _formal_text(declared: FormalText, parent: QWidget) -> _Field:
+    field = FormalTextField(declared, parent)
+    return _Field(field, field.edited, field.show_text, field.text.toPlainText)
+
+
 _FIELDS: dict[type[Option], Callable[[Any, QWidget], _Field]] = {
     Switch: _switch,
     Choice: _choice,
@@ -127,4 +158,5 @@ _FIELDS: dict[type[Option], Callable[[Any, QWidget], _Field]] = {
     Decimal: _decimal,
     Seed: _seed,
     LongText: _long_text,
+    FormalText: _formal_text,
 }

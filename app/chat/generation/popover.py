@@ -2,19 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QWidget
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.form import GenerationForm
+from app.chat.generation.formal_text import read_formal_text
 from app.chat.generation.presets import Presets
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
+from app.settings.kinds import FormalText, form_of
+from app.system.background import Stop
 from app.system.plain_text import tip
+from app.ui.file_dialogs import ask_for_file
+from app.ui.jobs import Jobs
 from app.ui.widgets import fill, label, page_body, row_of
-from engine.errors import InputError
+from engine.errors import CoppiceError, InputError
 
 _WIDTH, _MARGIN = 360, 18
 
@@ -114,6 +121,7 @@ class GenerationPopover(QFrame):
         self._chat = chat
         self._presets = presets
         self._last_seed = chat.generation.seed
+        self._button: QWidget = self  # below which it was opened
         self.setObjectName("popover")
         self.setAccessibleName(tr("Generation settings"))
         self.presets = PresetRow(presets, self)
@@ -131,12 +139,15 @@ class GenerationPopover(QFrame):
         fill(self._body, (self.presets, self.form, self.error), 12)
         fill(self, (label("popover-title", tr("Generation settings"), self), self._page, foot), 12, *(_MARGIN, 16) * 2)
         self.form.edited.connect(self._on_edited)
+        self.form.grown.connect(self._on_grown)
+        self.form.file_wanted.connect(self._on_file_wanted)
         self.presets.applied.connect(self._on_applied)
         self.presets.failed.connect(self._show_error)
         chat.settings_changed.connect(self.presets.show_settings)
 
     def open_below(self, button: QWidget, field: str = "method") -> None:
         """Show the settings that hold, with the right edge at the button's, and the focus in one of the fields."""
+        self._button = button
         self._last_seed = self._chat.generation.seed
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
@@ -169,10 +180,50 @@ class GenerationPopover(QFrame):
     def _on_reset(self) -> None:
         self._on_applied(self._presets.beginning)
 
+    @cached_property
+    def _jobs(self) -> Jobs:
+        """Made with the first file that is opened: most people open none."""
+        return Jobs(1, "constraints", self)
+
+    def _on_file_wanted(self, name: str) -> None:
+        """Go while the dialog is open: a click into it would be one beside this window."""
+        declared = form_of(GenerationSettings)[name]
+        assert isinstance(declared, FormalText)
+        self.hide()
+        path = ask_for_file(
+            self.parentWidget() or self, tr("Open a file: {what}").format(what=tr(declared.title)), tr(declared.files)
+        )
+        if path is None:
+            self.open_below(self._button, name)
+            return
+        job = self._jobs.start(partial(_read, path))
+        job.done.connect(lambda text: self._on_read(name, text))
+        job.failed.connect(lambda error: self._on_unread(name, error))
+
+    def _on_read(self, name: str, text: str) -> None:
+        self.open_below(self._button, name)
+        self.form.field(name).show_text(text)
+
+    def _on_unread(self, name: str, error: CoppiceError) -> None:
+        self.open_below(self._button, name)
+        self._show_error(error_text(error))
+
     def _show_error(self, text: str) -> None:
         self.error.setText(text)
         self.error.setVisible(bool(text))
-        self._fit(self.screen().availableGeometry().height())
+        self._fit_screen()
+
+    def _on_grown(self, field: QWidget) -> None:
+        self._fit_screen()
+        if self.isVisible() and field.isVisible():
+            self._page.ensureWidgetVisible(field, 0)
+
+    def _fit_screen(self) -> None:
+        """Once more, where what is shown has changed: what grows below the screen moves up."""
+        screen = self.screen().availableGeometry()
+        self._fit(screen.height())
+        if self.isVisible():
+            self.move(self.x(), max(screen.top(), min(self.y(), screen.bottom() - self.height())))
 
     def _width_of_body(self) -> int:
         """As wide as its widest line, which differs with the language and the text, and a bar that may scroll it."""
@@ -186,3 +237,7 @@ class GenerationPopover(QFrame):
             layout.activate()  # what is hidden now does not count any more
         rest = self.sizeHint().height() - self._page.sizeHint().height()
         self.resize(self.width(), min(rest + self._body.sizeHint().height(), most))
+
+
+def _read(path: Path, _stop: Stop) -> str:
+    return read_formal_text(path)

@@ -3,13 +3,17 @@
 from typing import Any
 
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
+from app.engine.remote.constraints import constraint_fields
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.reasoning import MARKS
 
 
 def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
-    """The body of a request for a streamed answer. What a server may not know is left out unless it was set."""
+    """The body of a request for a streamed answer. What a server may not know is left out unless it was set.
+
+    Raises `InputError` for a schema that is no JSON.
+    """
     body: dict[str, Any] = {
         "model": model,
         "messages": messages(kind, chat),
@@ -24,6 +28,7 @@ def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: Gene
         body["stop"] = list(options.stop)
     if options.ignore_eos:
         body["ignore_eos"] = True
+    body |= constraint_fields(kind, options.constraint)
     return body | _set_options(kind, options.sampling) | _additions(kind, chat, options)
 
 
@@ -77,8 +82,11 @@ def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOption
 
 
 def reduced(body: dict[str, Any]) -> dict[str, Any]:
-    """The same without what only some servers know, for one that has refused it."""
-    known = {"model", "messages", "stream", "max_tokens", "temperature", "top_p", "seed", "stop"}
+    """The same without what only some servers know, for one that has refused it.
+
+    A form that the answer must have stays: an answer without it would not be what was asked for.
+    """
+    known = {"model", "messages", "stream", "max_tokens", "temperature", "top_p", "seed", "stop", "response_format"}
     return {name: value for name, value in body.items() if name in known}
 
 

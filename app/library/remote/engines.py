@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import EngineSwitch
 from app.engine.remote.addresses import COPPICE, Place, host_of, normalised, place_of
+from app.engine.remote.constraints import unheld_by
 from app.engine.remote.keys import EngineKeys
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
@@ -291,7 +292,13 @@ class EngineChoice(QObject):
             ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.name, place.draft)
         )
         pair = Loaded(0, target, draft if place.draft else None, place.context_tokens, 0.0)
-        return EngineState(Phase.READY, pair=pair, host=engine.host, speculates_as_asked=place.kind == COPPICE)
+        return EngineState(
+            Phase.READY,
+            pair=pair,
+            host=engine.host,
+            speculates_as_asked=place.kind == COPPICE,
+            unheld=unheld_by(place.kind),
+        )
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:

@@ -1,5 +1,6 @@
 """Every kind of server: what it is taken for, what it is asked, and what becomes of its answers."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,9 +8,11 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM, Place
+from app.engine.remote.constraints import constraint_fields, unheld_by
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
+from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
-from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Watch
 from tests.app.remote.fake_servers import (
     ENDING,
@@ -133,6 +136,45 @@ def test_a_server_that_refuses_an_option_is_asked_without_it(qtbot: QtBot) -> No
         engine.connect()
         assert isinstance(engine.ask(options), Finished)
         assert ["min_p" in each for each in script.questions] == [True, False]
+
+
+_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("make", [vllm, llama_server, sglang, ollama, lm_studio, another, coppice])
+def test_every_server_is_told_of_a_schema(make: Callable[[], Script], qtbot: QtBot) -> None:
+    script = make()
+    options = replace(GenerateOptions(), constraint=Constraint("json_schema", json.dumps(_SCHEMA)))
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.connect()
+        engine.ask(options)
+    wrapped = {"name": "answer", "strict": True, "schema": _SCHEMA}
+    assert script.questions[-1]["response_format"] == {"type": "json_schema", "json_schema": wrapped}
+
+
+def test_who_refuses_an_option_is_asked_again_with_the_schema(qtbot: QtBot) -> None:
+    script = lm_studio()
+    options = replace(GenerateOptions(), sampling=SamplingOptions(min_p=0.1), constraint=Constraint("json"))
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.connect()
+        assert isinstance(engine.ask(options), Finished)
+    formats = [each["response_format"] for each in script.questions]
+    assert len(formats) == 2
+    assert formats[0] == formats[1], "an answer that is held to nothing was not asked for"
+    assert formats[0]["json_schema"]["schema"] == {"type": "object"}, "it refuses json_object"
+
+
+def test_other_forms_are_sent_to_who_knows_them_and_said_of_who_does_not() -> None:
+    pattern, grammar = Constraint("regex", "a+"), Constraint("gbnf", 'root ::= "a"')
+    assert constraint_fields(VLLM, pattern) == {"structured_outputs": {"regex": "a+"}}
+    assert constraint_fields(SGLANG, pattern) == {"regex": "a+"}
+    assert constraint_fields(LLAMA, grammar) == constraint_fields(COPPICE, grammar) == {"grammar": grammar.text}
+    assert constraint_fields(OTHER, Constraint("json")) == {"response_format": {"type": "json_object"}}
+    assert constraint_fields(OLLAMA, pattern) == constraint_fields(OLLAMA, None) == {}
+    assert "regex" in unheld_by(OLLAMA)
+    assert unheld_by(COPPICE) == ()
+    with pytest.raises(InputError, match="no JSON"):
+        constraint_fields(OTHER, Constraint("json_schema", "{"))
 
 
 def test_an_answer_is_continued_and_former_thoughts_stay_here(qtbot: QtBot) -> None:

@@ -32,7 +32,10 @@ CREATED = time.time() - 5 * 86_400
 
 def branched() -> tuple[ConversationRecord, Conversation]:
     """A chat with two wordings of its first question, three answers to one, and all that can be kept of a message."""
-    made = Conversation(settings=GenerationSettings(system_prompt="Be kind.", temperature=0.25))
+    settings = GenerationSettings(
+        system_prompt="Be kind.", temperature=0.25, constraint="json_schema", json_schema='{\n "type": "object"\n}'
+    )
+    made = Conversation(settings=settings)
     question, answer = made.ask("What is an oak?", (Attachment("notes.txt", "An oak.\n\n", "cut"),), "It")
     said = replace(
         answer,
