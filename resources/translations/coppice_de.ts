@@ -290,6 +290,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
+            <source>Click to see and change it.</source>
+            <translation>Klicken Sie, um sie zu sehen und zu ändern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/composer.py" />
             <source>Context used</source>
             <translation>Belegter Kontext</translation>
         </message>
@@ -586,6 +591,46 @@
             <translation>{number} von {count}</translation>
         </message>
         <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>Constraint is wrong</source>
+            <translation>Vorgabe fehlerhaft</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>Constraint not sent</source>
+            <translation>Vorgabe nicht gesendet</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>Grammar</source>
+            <translation>Grammatik</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>JSON</source>
+            <translation>JSON</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>JSON schema</source>
+            <translation>JSON-Schema</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>Pattern</source>
+            <translation>Muster</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>Structured output: every answer of this chat is held to its form.</source>
+            <translation>Strukturierte Ausgabe: Jede Antwort dieses Chats hält die Vorgabe ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/constraint_state.py" />
+            <source>{name}: {host} cannot be told of it, so answers are not held to it.</source>
+            <translation>{name}: {host} kann diese Vorgabe nicht entgegennehmen, Antworten sind darum nicht an sie gebunden.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/generation/context_fit.py" />
             <source>The context is full: the oldest turns are being summarised for the model.</source>
             <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
@@ -698,6 +743,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
+            <source>Structured output…</source>
+            <translation>Strukturierte Ausgabe …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
             <source>The length of this conversation could not be counted, so no turn was left out.</source>
             <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
         </message>
@@ -710,6 +760,41 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/form.py" />
             <source>The seed “{text}” is not a whole number.</source>
             <translation>Der Startwert „{text}“ ist keine ganze Zahl.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>Choose another file.</source>
+            <translation>Wählen Sie eine andere Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>Open a file: {what}</source>
+            <translation>Datei öffnen: {what}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>Open a file…</source>
+            <translation>Datei öffnen …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>Read the text from a file, in place of what is written here</source>
+            <translation>Den Text aus einer Datei lesen, anstelle dessen, was hier steht</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>{file} cannot be read: {reason}.</source>
+            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>{name} is larger than {size} MB.</source>
+            <translation>{name} ist größer als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/formal_text.py" />
+            <source>{name} is no text in UTF-8.</source>
+            <translation>{name} ist kein Text in UTF-8.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
@@ -2175,6 +2260,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/remote/answer.py" />
             <source>it is no JSON object</source>
             <translation>es ist kein JSON-Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/constraints.py" />
+            <source>Correct it in the generation settings.</source>
+            <translation>Berichtigen Sie es in den Generierungseinstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/constraints.py" />
+            <source>The JSON schema is no JSON.</source>
+            <translation>Das JSON-Schema ist kein JSON.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
@@ -5918,9 +6013,214 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             </translation>
         </message>
         <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A ( has no ).</source>
+            <translation>Zu einer ( fehlt die ).</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A ) has no (.</source>
+            <translation>Zu einer ) fehlt die (.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A JSON schema is an object.</source>
+            <translation>Ein JSON-Schema ist ein Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A [ has no ].</source>
+            <translation>Zu einer [ fehlt die ].</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A colon is missing here.</source>
+            <translation>Hier fehlt ein Doppelpunkt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A comma or a closing bracket is missing here.</source>
+            <translation>Hier fehlt ein Komma oder eine schließende Klammer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A name in double quotes is missing here.</source>
+            <translation>Hier fehlt ein Name in doppelten Anführungszeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A text ends on the line it began on: write \n for a line break.</source>
+            <translation>Ein Text endet in der Zeile, in der er begonnen hat: Schreiben Sie \n für einen Zeilenumbruch.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>A value is missing here: a text in quotes, a number, true, false, null, [ or an object.</source>
+            <translation>Hier fehlt ein Wert: ein Text in Anführungszeichen, eine Zahl, true, false, null, [ oder ein Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>At {path}: {words}</source>
+            <translation>Bei {path}: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Begin with root ::= in GBNF, or with start: in Lark.</source>
+            <translation>Beginnen Sie mit root ::= in GBNF oder mit start: in Lark.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Begin with {{ and end with }}.</source>
+            <translation>Beginnen Sie mit {{ und enden Sie mit }}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Give at most {most} characters.</source>
+            <translation>Höchstens {most} Zeichen angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Give each a name.</source>
+            <translation>Geben Sie jedem einen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Give one of {names}.</source>
+            <translation>Geben Sie eines an von {names}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Line {line}, column {column}: this is no JSON.</source>
+            <translation>Zeile {line}, Spalte {column}: Das ist kein JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Line {line}, column {column}: {words}</source>
+            <translation>Zeile {line}, Spalte {column}: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Take out the comma before the closing bracket.</source>
+            <translation>Nehmen Sie das Komma vor der schließenden Klammer heraus.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The JSON schema is empty.</source>
+            <translation>Das JSON-Schema ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The JSON schema is nested too deeply, or has a number that is too long.</source>
+            <translation>Das JSON-Schema ist zu tief geschachtelt oder enthält eine zu lange Zahl.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The grammar has no first rule.</source>
+            <translation>Der Grammatik fehlt die erste Regel.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The grammar is empty.</source>
+            <translation>Die Grammatik ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The least number of repeats is above the largest.</source>
+            <translation>Die kleinste Zahl der Wiederholungen liegt über der größten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The range begins behind its end.</source>
+            <translation>Der Bereich beginnt hinter seinem Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The regular expression is empty.</source>
+            <translation>Der reguläre Ausdruck ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The schema has ended before this; take out what follows.</source>
+            <translation>Das Schema ist vorher zu Ende; nehmen Sie heraus, was folgt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The text has {count} characters.</source>
+            <translation>Der Text hat {count} Zeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>The text that begins here has no closing quote.</source>
+            <translation>Dem Text, der hier beginnt, fehlt das schließende Anführungszeichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>There is nothing that *, + or ? could repeat.</source>
+            <translation>Es gibt nichts, was *, + oder ? wiederholen könnte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write \\ for a backslash.</source>
+            <translation>Schreiben Sie \\ für einen umgekehrten Schrägstrich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write a \ before a character that stands for itself.</source>
+            <translation>Schreiben Sie \ vor ein Zeichen, das für sich selbst steht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write it in square brackets.</source>
+            <translation>Schreiben Sie sie in eckige Klammern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write it like ["name", "age"].</source>
+            <translation>Schreiben Sie sie wie ["name", "age"].</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write it like {{"type": "string"}}.</source>
+            <translation>Schreiben Sie es wie {{"type": "string"}}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>Write one, or open a file.</source>
+            <translation>Schreiben Sie den Text, oder öffnen Sie eine Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>a schema is an object.</source>
+            <translation>Ein Schema ist ein Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>there is no type {name}.</source>
+            <translation>Einen Typ {name} gibt es nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>this is a list of names.</source>
+            <translation>Das ist eine Liste von Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>this is a list, and not empty.</source>
+            <translation>Das ist eine Liste, und keine leere.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/constraints.py" />
+            <source>this is an object of schemas.</source>
+            <translation>Das ist ein Objekt aus Schemas.</translation>
+        </message>
+        <message>
             <location filename="../../app/settings/generation.py" />
             <source>0 always takes the likeliest token; higher values dare more.</source>
             <translation>0 nimmt immer das wahrscheinlichste Token; höhere Werte wagen mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>A pattern that the whole answer must match. It has no backreferences.</source>
+            <translation>Ein Muster, dem die ganze Antwort entsprechen muss. Rückverweise gibt es darin nicht.</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -5939,6 +6239,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Any JSON object</source>
+            <translation>Beliebiges JSON-Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Constraint '{name}'</source>
+            <translation>Vorgabe „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Draft chain</source>
             <translation>Entwurfskette</translation>
         </message>
@@ -5949,8 +6259,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Every answer of this chat is held to a form: the model can write nothing else. A model that reasons does so freely before it.</source>
+            <translation>Jede Antwort dieses Chats hält eine Form ein: Das Modell kann nichts anderes schreiben. Ein Modell, das vorher nachdenkt, tut dies frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Give {first}, {second} or {third}.</source>
             <translation>Geben Sie {first}, {second} oder {third} an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Grammar (GBNF or Lark)</source>
+            <translation>Grammatik (GBNF oder Lark)</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Grammars (*.gbnf *.lark *.txt);;All files (*)</source>
+            <translation>Grammatiken (*.gbnf *.lark *.txt);;Alle Dateien (*)</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -5961,6 +6286,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
             <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>JSON schemas (*.json *.schema);;All files (*)</source>
+            <translation>JSON-Schemas (*.json *.schema);;Alle Dateien (*)</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -5994,6 +6324,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Off</source>
+            <translation>Aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>On</source>
             <translation>Ein</translation>
         </message>
@@ -6021,6 +6356,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Random</source>
             <translation>Zufällig</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Regular expression</source>
+            <translation>Regulärer Ausdruck</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -6064,6 +6404,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Structured output</source>
+            <translation>Strukturierte Ausgabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Summarise the oldest turns</source>
             <translation>Die ältesten Beiträge zusammenfassen</translation>
         </message>
@@ -6076,6 +6421,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Temperature</source>
             <translation>Temperatur</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Text files (*.txt *.regex);;All files (*)</source>
+            <translation>Textdateien (*.txt *.regex);;Alle Dateien (*)</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -6124,6 +6474,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>What the JSON of an answer must look like: the types of its values, their names, and which are required.</source>
+            <translation>Wie das JSON einer Antwort aussehen muss: die Typen seiner Werte, ihre Namen, und welche verlangt sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>What the whole answer must look like, as a grammar: GBNF, as llama.cpp has it, or Lark.</source>
+            <translation>Wie die ganze Antwort aussehen muss, als Grammatik: GBNF, wie llama.cpp es hat, oder Lark.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>When the context is full</source>
             <translation>Wenn der Kontext voll ist</translation>
         </message>
@@ -6141,6 +6501,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
             <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>{option} is out of range.</source>
+            <translation>{option}: nicht im erlaubten Bereich.</translation>
         </message>
         <message>
             <location filename="../../app/settings/kinds.py" />
@@ -8829,11 +9194,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />
-            <source>Choose another file.</source>
-            <translation>Wählen Sie eine andere Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/recording.py" />
             <source>Line {number} of '{name}' is longer than {size} MB.</source>
             <translation>Zeile {number} von „{name}“ ist länger als {size} MB.</translation>
         </message>
@@ -9331,11 +9691,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/gguf_header.py" />
             <source>{file} asks for an impossible alignment.</source>
             <translation>{file} verlangt eine unmögliche Ausrichtung.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/gguf_header.py" />
-            <source>{file} cannot be read: {reason}.</source>
-            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/gguf_header.py" />
@@ -10594,11 +10949,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
-            <source>Constraint '{name}'</source>
-            <translation>Vorgabe „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../engine/protocol/options.py" />
             <source>Context {number}</source>
             <translation>Kontext {number}</translation>
         </message>
@@ -10664,18 +11014,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
-            <source>Give at most {most} characters.</source>
-            <translation>Höchstens {most} Zeichen angeben.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/protocol/options.py" />
             <source>Give numbers of children from 1 to 64.</source>
             <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/protocol/options.py" />
-            <source>Give one of {names}.</source>
-            <translation>Geben Sie eines an von {names}.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -10816,11 +11156,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Weights '{name}'</source>
             <translation>Gewichte „{name}“</translation>
-        </message>
-        <message>
-            <location filename="../../engine/protocol/options.py" />
-            <source>{option} is out of range.</source>
-            <translation>{option}: nicht im erlaubten Bereich.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
