@@ -26,14 +26,17 @@ class CoppiceError(Exception):
         return f"{self.message} {self.hint}".rstrip()
 
 
+NO_PACKAGE = (
+    "error: This Python has no package '{name}'. Use the one in .venv, which packaging/bootstrap.sh sets up (on "
+    "Windows packaging\\bootstrap.ps1)."
+)
+
+
 def no_package(error: ModuleNotFoundError) -> str:
     """The line for a program in a Python without its packages, as that of the system; raises any other such error."""
     if not error.name or "." in error.name or error.name in ("app", "engine"):
         raise error
-    return (
-        f"error: This Python has no package '{error.name}'. Use the one in .venv, which packaging/bootstrap.sh sets up "
-        "(on Windows packaging\\bootstrap.ps1)."
-    )
+    return NO_PACKAGE.format(name=error.name)
 
 
 class InputError(CoppiceError):

@@ -3,12 +3,12 @@
 The engine compiles schemas and grammars, and has the last word; what is told here is told while it is typed.
 """
 
-import json
 import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from app.system import json_text as json
 from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT
 from engine.protocol.sentences import Sentence, say

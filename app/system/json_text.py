@@ -19,6 +19,9 @@ _ESCAPE = re.compile(
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+JSONDecodeError = json.JSONDecodeError  # what `loads` raises for what is no JSON
+
+
 def loads(content: str | bytes) -> Any:
     """The value, every text in it well-formed. Raises `ValueError` and `RecursionError` as `json.loads` does."""
     text = content.decode(json.detect_encoding(content), "surrogatepass") if isinstance(content, bytes) else content

@@ -7048,6 +7048,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A file for structured output could not be read because of an error in this program ({error}).</source>
+            <translation>Eine Datei für die strukturierte Ausgabe konnte wegen eines Fehlers in diesem Programm nicht gelesen werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
             <source>A formula could not be drawn because of an error in this program ({error}).</source>
             <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
         </message>
@@ -7105,6 +7110,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Close Models, open it again and repeat what you did.</source>
             <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Copy its text into the field.</source>
+            <translation>Kopieren Sie den Text in das Feld.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />

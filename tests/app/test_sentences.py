@@ -18,7 +18,7 @@ from app.i18n.sentences import error_text, translated
 from app.installation.runtime.progress import names_text
 from app.system.json_text import parse_object
 from app.ui.notices import Notice, NoticeBar
-from engine.errors import CoppiceError, InputError
+from engine.errors import NO_PACKAGE, CoppiceError, InputError
 from engine.protocol.options import LoadOptions, SamplingOptions
 from engine.protocol.sentences import Amount, joined, opening, reason_of, say
 from engine.text.tools.tool_template import BARE_SYSTEM
@@ -211,6 +211,7 @@ def test_every_error_and_event_is_made_of_sentences() -> None:
 
 NOT_SHOWN = {
     "error: engine.process is started by the application. Use `coppice-engine` on a terminal.",
+    NO_PACKAGE,  # before anything could be shown
     BARE_SYSTEM,  # models are told in English
     INSTRUCTIONS,
     *QUESTIONS,

@@ -358,6 +358,7 @@ def prove_reading_ahead(case: Case) -> None:
 JOBS = (
     "models",
     "animation",
+    "constraints",
     "vocabularies",
     "token",
     "search",

@@ -1,9 +1,9 @@
 """What an answer must look like, as each kind of server elsewhere takes it; some cannot be told of every kind."""
 
-import json
 from typing import Any
 
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, SGLANG, VLLM
+from app.system import json_text as json
 from engine.errors import InputError
 from engine.protocol.options import CONSTRAINTS, Constraint
 from engine.protocol.sentences import say

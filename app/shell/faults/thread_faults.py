@@ -52,6 +52,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("A file could not be attached because of an error in this program ({error})."),
         mark("Attach it as plain text, or try another file."),
     ),
+    "constraints": (
+        mark("A file for structured output could not be read because of an error in this program ({error})."),
+        mark("Copy its text into the field."),
+    ),
     "hardware look-up": (
         mark("This computer's graphics cards could not be looked at because of an error in this program ({error})."),
         mark("Choose the engine that fits your card."),
