@@ -59,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="a web page that may ask, or * for all; may be repeated",
     )
+    alias = "another name that clients may call the model by, or * for any; may be repeated"
+    add("--alias", action="append", default=[], metavar="NAME", help=alias)
     budget = "keep memory for trees of so many drafted nodes (default: auto)"
     add("--budget", type=values.budget, default=0, metavar="auto|N", help=budget)
     keep = "gigabytes of disk for what was read, so that it is read once; 0 for none (default: a part of what is free)"
@@ -74,6 +76,7 @@ def serve_options(arguments: argparse.Namespace) -> ServeOptions:
         port=arguments.port,
         api_key=(key if arguments.api_key is None else arguments.api_key).rstrip("\r\n"),  # as files of keys end
         origins=tuple(arguments.origin),
+        aliases=tuple(arguments.alias),
     )
     options.check()
     return options

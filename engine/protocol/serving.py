@@ -22,13 +22,15 @@ class ServeOptions:
     """Where the server listens, and whom it answers. Port 0: any that is free.
 
     `api_key`: what clients must show; empty for none, which only loopback addresses may do. `origins`: web pages that
-    may ask, as `scheme://host:port`; none by default, and `*` for every one.
+    may ask, as `scheme://host:port`; none by default, and `*` for every one. `aliases`: what clients may call the
+    model besides its own name, `*` for anything; some have a name of another maker's built in.
     """
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     api_key: str = ""
     origins: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range, or if others could ask without a key."""

@@ -11,6 +11,7 @@ from engine.protocol.messages import Event
 from engine.protocol.serving import ServeOptions
 from engine.serving.desk import Desk
 from engine.serving.guard.metrics import Metrics
+from engine.serving.model_names import require_served
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -35,6 +36,10 @@ class Service:
     def engine(self) -> "Engine":
         """What is loaded; raises `NoModel`."""
         return self.desk.engine_for()
+
+    def model(self, name: str | None) -> str:
+        """The name of what is loaded; raises `ApiError` (404) where a client asks for another one, and `NoModel`."""
+        return require_served(self.engine, name, self.options.aliases)
 
 
 @dataclass(frozen=True, slots=True)

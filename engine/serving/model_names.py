@@ -1,6 +1,7 @@
 """What the loaded model is called by clients, and whether that is the one they ask for."""
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.protocol.sentences import say, shown
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 ANY = ("", "default")  # what clients send that leave the choice to the server
+EVERY = "*"  # of aliases
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
@@ -19,10 +21,13 @@ def served_name(engine: "Engine") -> str:
     return source if _HUB_ID.fullmatch(source) else engine.name
 
 
-def require_served(engine: "Engine", name: str | None) -> str:
-    """The name of the loaded model. Raises `ApiError` (404) where a client asks for another one."""
+def require_served(engine: "Engine", name: str | None, aliases: Sequence[str] = ()) -> str:
+    """The name of the loaded model. Raises `ApiError` (404) where a client asks for another one.
+
+    `aliases`: see `ServeOptions`.
+    """
     served = served_name(engine)
-    if name and name not in (*ANY, served, engine.name, engine.options.target):
+    if name and EVERY not in aliases and name not in (*ANY, *aliases, served, engine.name, engine.options.target):
         raise ApiError(
             404,
             say("There is no model {name} here.", name=shown(name)),

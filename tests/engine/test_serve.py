@@ -144,9 +144,9 @@ def test_the_key_comes_from_the_environment_and_does_not_stay_there(
     given: list[str], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, "from-outside\n")
-    words = ["serve", "--host", "0.0.0.0", "--origin", "http://a", "--origin", "http://b", *given]
+    words = ["serve", "--host", "0.0.0.0", "--origin", "http://a", "--origin", "http://b", "--alias", "gpt-99", *given]
     options = serve_options(build_parser().parse_args(words))
-    assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"))
+    assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"), ("gpt-99",))
     assert KEY_VARIABLE not in os.environ
 
 

@@ -11,7 +11,6 @@ from engine.serving.completions.request import CompletionFields
 from engine.serving.completions.resource import TextCompletion
 from engine.serving.context import AskerOf, ServiceOf
 from engine.serving.event_stream import EVENTS, EventStream
-from engine.serving.model_names import require_served
 
 router = APIRouter()
 
@@ -19,14 +18,14 @@ router = APIRouter()
 @router.post("/v1/chat/completions", response_model=ChatCompletion, response_model_exclude_unset=True, responses=EVENTS)
 async def chat_completions(asked: ChatFields, service: ServiceOf, asker: AskerOf) -> Response | Chunk:
     """Answer a conversation, whole or as a stream of chunks."""
-    model = require_served(service.engine, asked.model)
+    model = service.model(asked.model)
     return await _written(ChatWriter(asked, service, asker, model), bool(asked.stream))
 
 
 @router.post("/v1/completions", response_model=TextCompletion, response_model_exclude_unset=True, responses=EVENTS)
 async def completions(asked: CompletionFields, service: ServiceOf, asker: AskerOf) -> Response | Chunk:
     """Go on with texts, whole or as a stream of chunks."""
-    model = require_served(service.engine, asked.model)
+    model = service.model(asked.model)
     return await _written(TextWriter(asked, service, asker, model), bool(asked.stream))
 
 

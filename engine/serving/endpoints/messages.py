@@ -14,7 +14,6 @@ from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
-from engine.serving.model_names import require_served
 from engine.serving.question import Question, events_of
 
 router = APIRouter()
@@ -24,7 +23,7 @@ FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 @router.post("/v1/messages", response_model=MessageResource, responses=EVENTS)
 async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
-    model = require_served(service.engine, asked.model)
+    model = service.model(asked.model)
     asked.refuse_rounds()
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
@@ -39,7 +38,7 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
 @router.post("/v1/messages/count_tokens")
 async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
-    require_served(service.engine, asked.model)
+    service.model(asked.model)
     request = question_of(asked, service, GenerateOptions()).request(0)
     prompt = await asyncio.to_thread(service.engine.prompt_of, request)
     return TokenCount(input_tokens=len(prompt.tokens))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from engine.serving.context import ServiceOf
-from engine.serving.model_names import require_served, served_name
+from engine.serving.model_names import served_name
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -53,9 +53,8 @@ async def list_models(service: ServiceOf) -> ModelList:
 @router.get("/v1/models/{name:path}")
 async def model(name: str, service: ServiceOf) -> Model:
     """The loaded model, if that is its name."""
-    engine = service.engine
-    require_served(engine, name)
-    return _described(engine)
+    service.model(name)
+    return _described(service.engine)
 
 
 def _described(engine: "Engine") -> Model:

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
-from engine.serving.model_names import require_served
 from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
 from engine.serving.responses.events import ResponseWriter
@@ -21,7 +20,7 @@ router = APIRouter()
 async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) -> ResponseResource | Response:
     """Answer, whole or as a stream of typed events."""
     asked.check()
-    writer = ResponseWriter(resource.begin(asked, require_served(service.engine, asked.model)))
+    writer = ResponseWriter(resource.begin(asked, service.model(asked.model)))
     events = events_of(service, asker, question_of(asked, service), writer.follow)
     if asked.stream:
         return await EventStream.begin(events, EventFormat(named, lambda error: named(writer.fail(error))))

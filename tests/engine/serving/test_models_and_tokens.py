@@ -48,6 +48,10 @@ def test_names_are_stable_and_no_paths(name: str, source: str, served: str) -> N
     with pytest.raises(ApiError) as raised:
         require_served(engine, "gpt-99")
     assert raised.value.status == 404
+    assert require_served(engine, "gpt-99", ("gpt-98", "gpt-99")) == served
+    assert require_served(engine, "gpt-99", ("*",)) == served
+    with pytest.raises(ApiError):
+        require_served(engine, "gpt-9", ("gpt-99",))
 
 
 def post(running: Running, path: str, body: dict[str, Any]) -> Any:
