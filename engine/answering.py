@@ -124,7 +124,8 @@ def _part_read(loaded: LoadedPair, tokens: int) -> Callable[[int], float]:
     def part(layer: int) -> float:
         begin[:] = begin or [target.length]  # of the first pass: what is kept of earlier turns is there by then
         rows = min(target.pass_rows, tokens - target.length)
-        return (target.length - begin[0] + rows * layer / layers) / max(1, tokens - begin[0])
+        read = target.length - begin[0] + rows * layer / layers
+        return max(0.0, read) / max(1, tokens - begin[0])  # less where memory ran out, and all is read again
 
     return part
 

@@ -23,7 +23,7 @@ from tests.bench.full_size_file import write_full_size
 from tests.bench.grown import SHAPES
 from tests.bench.inflate import EMBEDDED
 from tests.bench.peer_files import Files
-from tests.bench.peers_table import PEER, machine
+from tests.bench.peers_table import PEER, machine, same_text
 from tests.bench.programs import NONE, Asked, Setup, Turn
 
 PLAIN_TOKENS = 4  # of who writes one token a pass: its passes are all alike
@@ -40,15 +40,15 @@ def main() -> None:
     draft = Files(folder, arguments.shape, 0).draft
     tokenizer = Tokenizer.open(EMBEDDED)
     prompts = [tokenizer.encode_chat(chat) for chat in read_prompts(str(PROMPTS), arguments.turns + 1)]
-    lines = [f"{PEER},{size}" for size in arguments.chains.split(",")]
-    lines += [f"Coppice,{size}" for size in arguments.sizes.split(",")]
+    asked = [(PEER, size) for size in arguments.chains.split(",")]
+    asked += [("Coppice", size) for size in arguments.sizes.split(",")]
     told = machine(arguments.threads, "auto", f"{arguments.shape} in {arguments.kind}")
     print(f"{told['processor']}, {told['threads']} threads; {target.stat().st_size / 1e9:.1f} GB\n")
     print("| who | drafts | tokens/s | tokens per pass | s per pass | tokens of prompts per second |")
     print("|---|---|--:|--:|--:|--:|")
     texts: dict[int, tuple[int, ...]] = {}
     with tempfile.TemporaryDirectory(dir=arguments.files) as scratch:
-        for program, size in (line.split(",") for line in lines):
+        for program, size in asked:
             setup = Setup(program, str(target), str(draft), size, "auto", cache=scratch, threads=arguments.threads)
             turns = list(_answers(setup, prompts, arguments.tokens, Path(scratch)))
             print(_line(setup, turns), flush=True)
@@ -93,8 +93,7 @@ def _compare(setup: Setup, turns: list[Turn], texts: dict[int, tuple[int, ...]])
     """Say where a text is not the one that was written first, as far as both go."""
     for number, turn in enumerate(turns):
         first = texts.setdefault(number, turn.tokens)
-        shared = min(len(first), len(turn.tokens))
-        if first[:shared] != turn.tokens[:shared]:
+        if not same_text(first, turn.tokens):
             say(f"{setup.program}, {setup.size}: another text behind prompt {number + 1}")
         texts[number] = max(first, turn.tokens, key=len)
 

@@ -75,7 +75,7 @@ def rows(
             if setup in reads
             else 0.0,
             "read_over_peer": _read_ratio(reads[setup], reads[plain]) if setup in reads else 0.0,
-            "same_texts": sum(_same(a, b) for a, b in zip(done, turns[plain], strict=True)),
+            "same_texts": sum(same_text(a.tokens, b.tokens) for a, b in zip(done, turns[plain], strict=True)),
             "texts": len(done),
         }
 
@@ -92,9 +92,9 @@ def _read_ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
     )
 
 
-def _same(turn: Turn, other: Turn) -> bool:
-    shared = min(len(turn.tokens), len(other.tokens))
-    return turn.tokens[:shared] == other.tokens[:shared]
+def same_text(tokens: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether two texts are the same, as far as both go."""
+    return all(token == other for token, other in zip(tokens, others, strict=False))
 
 
 def as_text(found: Mapping[str, Any]) -> str:

@@ -8,32 +8,12 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.popover import GenerationPopover
-from app.chat.generation.presets import Presets
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.theme import Theme
-from tests.app.fake_link import FakeLink
 
 STOPS = "User:\n\\n\\n"
 FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop", STOPS)
-
-
-@pytest.fixture
-def chat(link: FakeLink, settings: SettingsFile) -> ChatController:
-    """The conversation whose settings these are."""
-    return ChatController(link, settings)
-
-
-@pytest.fixture
-def popover(qtbot: QtBot, settings: SettingsFile, chat: ChatController) -> GenerationPopover:
-    """The settings, open below a button."""
-    button = QPushButton("Settings")
-    qtbot.addWidget(button)
-    button.show()
-    made = GenerationPopover(chat, Presets(settings))
-    qtbot.addWidget(made)
-    made.open_below(button)
-    return made
 
 
 def test_every_field_is_kept_at_once(popover: GenerationPopover, chat: ChatController) -> None:

@@ -1,8 +1,6 @@
 """Presets: saved, chosen, renamed, deleted, marked; and what cannot be done, in words."""
 
 import pytest
-from PySide6.QtWidgets import QPushButton
-from pytestqt.qtbot import QtBot
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.popover import GenerationPopover
@@ -10,14 +8,8 @@ from app.chat.generation.presets import Presets
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from engine.errors import InputError
-from tests.app.fake_link import FakeLink
 
 SHORT = GenerationSettings(max_new_tokens=3, system_prompt="Be brief.")
-
-
-@pytest.fixture
-def presets(settings: SettingsFile) -> Presets:
-    return Presets(settings)
 
 
 def test_presets_outlive_the_window(presets: Presets, settings: SettingsFile) -> None:
@@ -64,22 +56,6 @@ def test_damaged_presets_are_defaults_or_none(settings: SettingsFile, stored: ob
 
 
 # ---- through the widgets --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def chat(link: FakeLink, settings: SettingsFile) -> ChatController:
-    return ChatController(link, settings)
-
-
-@pytest.fixture
-def popover(qtbot: QtBot, chat: ChatController, presets: Presets) -> GenerationPopover:
-    button = QPushButton("Settings")
-    qtbot.addWidget(button)
-    button.show()
-    made = GenerationPopover(chat, presets)
-    qtbot.addWidget(made)
-    made.open_below(button)
-    return made
 
 
 def test_settings_are_saved_and_chosen_by_name(popover: GenerationPopover, chat: ChatController) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import Composer
@@ -16,7 +16,6 @@ from app.chat.generation.context_fit import summary_options
 from app.chat.generation.controller import FAILED_NOTICE, ChatController
 from app.chat.generation.formal_text import FormalTextField, read_formal_text
 from app.chat.generation.popover import GenerationPopover
-from app.chat.generation.presets import Presets
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile, read_generation
@@ -25,30 +24,12 @@ from engine.errors import InputError
 from engine.protocol.messages import Failed, Generate
 from engine.protocol.options import MOST_CONSTRAINT, Constraint
 from tests.app.chat.generation.test_controller import Room, room
-from tests.app.fake_link import FakeLink
 
 __all__ = ["room"]
 
 SCHEMA = '{"type": "object", "properties": {"name": {"type": "string"}}}'
 HELD = GenerationSettings(constraint="json_schema", json_schema=SCHEMA)
 WRONG = replace(HELD, json_schema='{\n  "type": "object",\n}')
-
-
-@pytest.fixture
-def chat(link: FakeLink, settings: SettingsFile) -> ChatController:
-    return ChatController(link, settings)
-
-
-@pytest.fixture
-def popover(qtbot: QtBot, settings: SettingsFile, chat: ChatController) -> GenerationPopover:
-    """The settings, open below a button."""
-    button = QPushButton("Settings")
-    qtbot.addWidget(button)
-    button.show()
-    made = GenerationPopover(chat, Presets(settings))
-    qtbot.addWidget(made)
-    made.open_below(button)
-    return made
 
 
 def choose(popover: GenerationPopover, kind: str) -> None:
