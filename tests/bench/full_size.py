@@ -1,13 +1,14 @@
 """A target of full size that no memory here holds: Coppice beside llama.cpp, one after the other, on the same file.
 
-python -m tests.bench.full_size --files DIR-ON-A-REAL-DISK [--shape 70b|30b] [--kind Q4_0] [--turns 2] [--tokens 64]
-    [--sizes none,16,auto] [--chains none,8] [--threads 2]
+python -m tests.bench.full_size --files DIR-ON-A-REAL-DISK [--shape 70b|30b|30b-a3b|106b-a12b] [--kind Q4_0]
+    [--turns 2] [--tokens 64] [--sizes none,16,auto] [--chains none,8] [--threads 2]
 
-The target is the embedded one in the shape of Llama 3 70B or Llama 30B, see `tests.bench.grown`: it writes the same
-text, and has as much to read and to compute as its size says. `DIR/SHAPE-KIND/target.gguf` is written first if it is
-missing: 39 GB for 70b in Q4_0. Each program has the machine to itself, with all the memory that is free and an empty
-page cache, and answers the same prompts greedily; the first, which is short, warms it up. `sizes`: of Coppice's trees;
-`chains`: of llama.cpp's, which maps the file. Needs `pip install xllamacpp`.
+The target is the embedded one in the shape of Llama 3 70B or Llama 30B, see `tests.bench.grown`, or the trained mixture
+in that of Qwen3 30B A3B or GLM 4.5 Air, see `tests.bench.full_size_mixture`: it writes the same text, and has as much
+to read and to compute as its size says. `DIR/SHAPE-KIND/target.gguf` is written first if it is missing: 39 GB for 70b
+in Q4_0. Each program has the machine to itself, with all the memory that is free and an empty page cache, and answers
+the same prompts greedily; the first, which is short, warms it up. `sizes`: of Coppice's trees; `chains`: of
+llama.cpp's, which maps the file. Needs `pip install xllamacpp`.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
 from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
-from tests.bench.full_size_file import write_full_size
+from tests.bench.full_size_file import FullSize, grown_llama, grown_mixture, write_full_size
+from tests.bench.full_size_mixture import MIXTURES
 from tests.bench.grown import SHAPES
 from tests.bench.inflate import EMBEDDED
 from tests.bench.peer_files import Files
@@ -36,7 +38,7 @@ def main() -> None:
     folder = arguments.files / f"{arguments.shape}-{arguments.kind}"
     target = folder / "target.gguf"
     if not target.exists():
-        write_full_size(target, SHAPES[arguments.shape], arguments.kind)
+        write_full_size(target, _model(arguments.shape), arguments.kind)
     draft = Files(folder, arguments.shape, 0).draft
     tokenizer = Tokenizer.open(EMBEDDED)
     prompts = [tokenizer.encode_chat(chat) for chat in read_prompts(str(PROMPTS), arguments.turns + 1)]
@@ -55,10 +57,14 @@ def main() -> None:
             _compare(setup, turns, texts)
 
 
+def _model(shape: str) -> FullSize:
+    return grown_llama(SHAPES[shape]) if shape in SHAPES else grown_mixture(MIXTURES[shape])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=Path, required=True, help="where the files lie, or are left for the next run")
-    parser.add_argument("--shape", choices=tuple(SHAPES), default="70b")
+    parser.add_argument("--shape", choices=(*SHAPES, *MIXTURES), default="70b")
     parser.add_argument("--kind", default="Q4_0")
     parser.add_argument("--turns", type=int, default=2, help="prompts, each answered by all")
     parser.add_argument("--tokens", type=int, default=64)

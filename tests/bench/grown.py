@@ -48,12 +48,16 @@ SHAPES = {"70b": Shape(80, 8192, 28672, 16), "30b": Shape(60, 6656, 17920, 104)}
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """A matrix of zeros but for patches: (row, column, values). `noise`: random numbers everywhere instead."""
+    """A matrix of zeros but for patches: (row, column, values). `noise`: random numbers everywhere instead.
+
+    `stacked`: so many matrices of equal size lie one on the other.
+    """
 
     rows: int
     columns: int
     patches: tuple[tuple[int, int, Tensor], ...] = ()
     noise: bool = False
+    stacked: int = 0
 
 
 def grow(folder: Path, shape: Shape, noise: bool = False) -> Path:
@@ -107,28 +111,39 @@ def outside(own: Mapping[str, Tensor], hidden: int) -> dict[str, Sparse]:
 
 def layer(own: Mapping[str, Tensor], index: int, shape: Shape, noise: bool) -> dict[str, Sparse]:
     """What the layer of this number holds; `own`: the embedded target's weights."""
-    prefix = f"model.layers.{index}."
+    return attention(own, index, shape, noise) | network(own, index, shape, noise)
+
+
+def attention(own: Mapping[str, Tensor], index: int, shape: Shape, noise: bool) -> dict[str, Sparse]:
+    """The layer's attention and its norms."""
     hidden, heads = shape.hidden, shape.heads * HEAD_DIM
     sizes = {
         "self_attn.q_proj": (heads, hidden),
         "self_attn.k_proj": (shape.kv_heads * HEAD_DIM, hidden),
         "self_attn.v_proj": (shape.kv_heads * HEAD_DIM, hidden),
         "self_attn.o_proj": (hidden, heads),
-        "mlp.gate_proj": (shape.inner, hidden),
-        "mlp.up_proj": (shape.inner, hidden),
-        "mlp.down_proj": (hidden, shape.inner),
         **dict.fromkeys(NORMS, (0, hidden)),
     }
-    found = {}
-    for part, (rows, columns) in sizes.items():
-        name = f"{prefix}{part}.weight"
-        if index < OWN_LAYERS:
-            found[name] = Sparse(rows, columns, tuple(_patches(part, own[name], shape)))
-        elif part in NORMS:
-            found[name] = Sparse(rows, columns, ((0, 0, torch.ones(1, hidden, dtype=torch.bfloat16)),))
-        else:
-            found[name] = Sparse(rows, columns, noise=noise and part not in ("self_attn.o_proj", "mlp.down_proj"))
-    return found
+    return dict(_grown(own, index, part, size, shape, noise) for part, size in sizes.items())
+
+
+def network(own: Mapping[str, Tensor], index: int, shape: Shape, noise: bool) -> dict[str, Sparse]:
+    """The layer's feed-forward network."""
+    sizes = dict.fromkeys(("mlp.gate_proj", "mlp.up_proj"), (shape.inner, shape.hidden))
+    sizes["mlp.down_proj"] = (shape.hidden, shape.inner)
+    return dict(_grown(own, index, part, size, shape, noise) for part, size in sizes.items())
+
+
+def _grown(
+    own: Mapping[str, Tensor], index: int, part: str, size: tuple[int, int], shape: Shape, noise: bool
+) -> tuple[str, Sparse]:
+    """A weight's name and what it holds."""
+    name = f"model.layers.{index}.{part}.weight"
+    if index < OWN_LAYERS:
+        return name, Sparse(*size, tuple(_patches(part, own[name], shape)))
+    if part in NORMS:
+        return name, Sparse(*size, ((0, 0, torch.ones(1, shape.hidden, dtype=torch.bfloat16)),))
+    return name, Sparse(*size, noise=noise and part not in ("self_attn.o_proj", "mlp.down_proj"))
 
 
 def _patches(part: str, weight: Tensor, shape: Shape) -> Sequence[tuple[int, int, Tensor]]:

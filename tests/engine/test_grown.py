@@ -10,12 +10,17 @@ from gguf import GGUFReader
 from transformers import AutoModelForCausalLM
 
 from engine.model.checkpoint import open_checkpoint
-from tests.bench.full_size_file import write_full_size
+from engine.protocol.messages import ChatMessage
+from engine.text.tokenizer import Tokenizer
+from tests.bench.full_size_file import grown_llama, grown_mixture, write_full_size
+from tests.bench.full_size_mixture import MIXTURES, MixtureShape
 from tests.bench.grown import OWN_LAYERS, SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
+from tests.bench.programs import Coppice, Setup
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.gguf_files import write_gguf
 from tests.engine.resident import load_resident
+from tests.mixture_pair.folders import assemble
 
 CPU = torch.device("cpu")
 IDS = torch.arange(100, 164)[None]
@@ -41,7 +46,7 @@ def test_a_grown_model_has_the_embedded_target_s_logits(shape: Shape, noise: boo
 def test_a_file_of_full_size_is_what_a_model_in_memory_would_be_written_as(tmp_path: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(grow(tmp_path / "model", MODELS[1], noise=True), dtype=torch.bfloat16)
     usual = GGUFReader(write_gguf(tmp_path / "usual.gguf", model, "Q4_0", tokenizer=EMBEDDED))
-    layer_by_layer = GGUFReader(write_full_size(tmp_path / "full.gguf", MODELS[1], "Q4_0"))
+    layer_by_layer = GGUFReader(write_full_size(tmp_path / "full.gguf", grown_llama(MODELS[1]), "Q4_0"))
     assert layer_by_layer.fields.keys() == usual.fields.keys()
     found = {tensor.name: tensor for tensor in layer_by_layer.tensors}
     assert found.keys() == {tensor.name for tensor in usual.tensors}
@@ -50,6 +55,25 @@ def test_a_file_of_full_size_is_what_a_model_in_memory_would_be_written_as(tmp_p
         assert (other.tensor_type, other.shape.tolist()) == (tensor.tensor_type, tensor.shape.tolist())
         # What is random is so in a way of its own.
         assert tensor.name.startswith(f"blk.{OWN_LAYERS}.") or np.array_equal(other.data, tensor.data)
+
+
+def test_a_mixture_of_full_size_writes_the_trained_one_s_text(tmp_path: Path) -> None:
+    shape = MixtureShape(layers=OWN_LAYERS + 2, hidden=512, dense=768, kv_heads=8, experts=40, chosen=8, inner=320)
+    path = write_full_size(tmp_path / "full.gguf", grown_mixture(shape), "BF16")
+    prompt = Tokenizer.open(EMBEDDED).encode_chat([ChatMessage("user", "Tell me a story about a dragon.")])
+    texts = [
+        Coppice(Setup("Coppice", str(model), weights="float32")).answer(prompt, 32).tokens
+        for model in (assemble(tmp_path / "trained"), path)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_the_mixtures_are_as_large_as_their_names_say() -> None:
+    for name, shape in MIXTURES.items():
+        sizes = [
+            max(1, each.rows) * each.columns for part in grown_mixture(shape).parts.values() for each in part.values()
+        ]
+        assert 0.9 < sum(sizes) / int(name.partition("b")[0]) / 1e9 < 1.1
 
 
 def test_the_shapes_are_as_large_as_their_names_say() -> None:
