@@ -5,7 +5,8 @@ python -m tests.bench.auto_replay [--prompt-count 16] [--max-new-tokens 96] [--s
 On a real machine a few percent drown in noise. Here the embedded pair drafts a tree at every place of every answer
 once; what any budget and depth would have drafted there, and what the target would have accepted, is read off it. Only
 the seconds are a model's: of a machine that streams from a disk, of one with half the disk's rate, and of one with
-all weights in memory, of processors where every row costs, each with noise. `auto` starts cold, and is told what the
+all weights in memory, of processors where every row costs, the last of these with a mixture's rows, that each need
+other experts; each with noise. `auto` starts cold, and is told what the
 plan would expect of passes, wrong by some factor (`--expectation 0`: nothing); its first 20 rounds are left out, and
 its first 30 are told apart, beside the best fixed budget over the same tokens. Every start takes the answers in
 another order, twice.
@@ -35,7 +36,7 @@ from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from tests.engine.speculation.simulation import Named, worthwhile
+from tests.engine.speculation.simulation import Named, cut, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees
 BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
@@ -74,6 +75,7 @@ PACES = (
     Pace("ssd", lambda rows: max(0.3, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
     Pace("half", lambda rows: max(0.6, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
     Pace("processor", lambda rows: 0.1 + 0.016 * rows, 0.006, 0.0005, 0.01),
+    Pace("mixture", lambda rows: 0.01 + 0.046 * rows**0.9, 0.003, 0.0003, 0.002),
     Pace("ssd, dear rows", lambda rows: max(0.85, 0.3 + 0.03 * rows), 0.006, 0.0003, 0.01, hidden=1.0),
 )
 
@@ -102,15 +104,15 @@ class Place:
     def worthwhile(self, price: MarginalCost, depth: int) -> tuple[Tree, tuple[int, ...], int]:
         """The tree that is worth its price, what is accepted of it, and the levels drafted for it."""
         nodes, levels = worthwhile(self.tree, price, depth)
-        return *self._with(nodes), levels
+        return *self._with(nodes, levels), levels
 
     def _cut(self, budget: int, depth: int) -> tuple[Tree, tuple[int, ...]]:
         tree = self.tree
-        return self._with(sorted([node for node in self._order if tree.depths[node] <= depth][:budget]))
+        return self._with(sorted([node for node in self._order if tree.depths[node] <= depth][:budget]), 0)
 
-    def _with(self, nodes: Sequence[int]) -> tuple[Tree, tuple[int, ...]]:
+    def _with(self, nodes: Sequence[int], levels: int) -> tuple[Tree, tuple[int, ...]]:
         number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
-        return self.tree.cut(nodes), tuple(number[node] for node in self._path if node in number)
+        return cut(self.tree, nodes, levels), tuple(number[node] for node in self._path if node in number)
 
 
 Text = tuple[list[int], list[Place]]

@@ -8,7 +8,7 @@ in that of Qwen3 30B A3B or GLM 4.5 Air, see `tests.bench.full_size_mixture`: it
 to read and to compute as its size says. `DIR/SHAPE-KIND/target.gguf` is written first if it is missing: 39 GB for 70b
 in Q4_0. Each program has the machine to itself, with all the memory that is free and an empty page cache, and answers
 the same prompts greedily; the first, which is short, warms it up. `sizes`: of Coppice's trees; `chains`: of
-llama.cpp's, which maps the file. Needs `pip install xllamacpp`.
+llama.cpp's, which maps the file, but for `--in-memory`. Needs `pip install xllamacpp`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tests.bench.peer_files import Files
 from tests.bench.peers_table import PEER, machine, same_text
 from tests.bench.programs import NONE, Asked, Setup, Turn
 
-PLAIN_TOKENS = 4  # of who writes one token a pass: its passes are all alike
+PLAIN_TOKENS = 4  # of who writes one token a pass, from disk: its passes are all alike
 WARM_UP_TOKENS = 2
 
 
@@ -49,9 +49,10 @@ def main() -> None:
     print("| who | drafts | tokens/s | tokens per pass | s per pass | tokens of prompts per second |")
     print("|---|---|--:|--:|--:|--:|")
     texts: dict[int, tuple[int, ...]] = {}
+    place = "device" if arguments.in_memory else "auto"
     with tempfile.TemporaryDirectory(dir=arguments.files) as scratch:
         for program, size in asked:
-            setup = Setup(program, str(target), str(draft), size, "auto", cache=scratch, threads=arguments.threads)
+            setup = Setup(program, str(target), str(draft), size, place, cache=scratch, threads=arguments.threads)
             turns = list(_answers(setup, prompts, arguments.tokens, Path(scratch)))
             print(_line(setup, turns), flush=True)
             _compare(setup, turns, texts)
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--files", type=Path, required=True, help="where the files lie, or are left for the next run")
     parser.add_argument("--shape", choices=(*SHAPES, *MIXTURES), default="70b")
     parser.add_argument("--kind", default="Q4_0")
+    parser.add_argument("--in-memory", action="store_true", help="the target fits there, and may be brought in order")
     parser.add_argument("--turns", type=int, default=2, help="prompts, each answered by all")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--sizes", default="none,16,auto", help="of Coppice's trees")
@@ -81,7 +83,8 @@ def _answers(setup: Setup, prompts: list[list[int]], tokens: int, scratch: Path)
     try:
         asked.answer(prompts[0], WARM_UP_TOKENS)
         for prompt in prompts[1:]:
-            yield asked.answer(prompt, PLAIN_TOKENS if setup.size == NONE else tokens)
+            is_slow = setup.size == NONE and setup.place == "auto"
+            yield asked.answer(prompt, PLAIN_TOKENS if is_slow else tokens)
             say(f"{setup.program}, {setup.size}: answered")
     finally:
         asked.close()
@@ -91,7 +94,7 @@ def _line(setup: Setup, turns: list[Turn]) -> str:
     counted, passes = sum(turn.counted for turn in turns), sum(turn.passes for turn in turns)
     seconds, read = sum(turn.seconds for turn in turns), sum(turn.read for turn in turns)
     read_seconds = sum(turn.read_seconds for turn in turns)
-    figures = f"{counted / seconds:.3f} | {counted / passes:.1f} | {seconds / passes:.1f} | {read / read_seconds:.2f}"
+    figures = f"{counted / seconds:.3f} | {counted / passes:.1f} | {seconds / passes:.2f} | {read / read_seconds:.2f}"
     return f"| {setup.program} | {setup.size} | {figures} |"
 
 

@@ -180,13 +180,12 @@ class Lookup:
         is_full = drafted.drafted == bounds.budget
         least = min(drafted.scores or drafted.log_probs) if is_full else LEAST
         branches = self._index.branches(bounds.budget, bounds.depth, least)
-        self._merged = merge(drafted, branches, bounds.budget)
+        merged = self._merged = merge(drafted, branches, bounds.budget)
         if bounds.price:
-            chosen = bounds.worthwhile(partial(getattr, self._merged, "tree"))
+            chosen = bounds.worthwhile(lambda: merged.tree)
             if chosen is None:
-                self._merged = merge(drafted, branches, bounds.size(partial(_probabilities, self._merged.tree)))
-            else:
-                self._merged = self._merged.cut(chosen)
+                chosen = merged.tree.best(bounds.size(partial(_probabilities, merged.tree)))
+            self._merged = merged.cut(chosen)
         return self._merged.tree
 
     def keep_drafting(self) -> bool:

@@ -117,7 +117,8 @@ class SpecExec:
             self._tell(search, size)
         kept = _worthwhile(search, bounds, depth)
         self._kept = kept.tolist()
-        return search.tree(kept)
+        tree = search.tree(kept)
+        return replace(tree, left_out=search.left_out(kept, depth)) if bounds.price else tree
 
     def keep_drafting(self) -> bool:
         """One more draft pass, over the best nodes beyond the budget; False if there are none."""

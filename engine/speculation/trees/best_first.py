@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 import numpy as np
 
 from engine.speculation.trees.arrays import Flags, Integers, Numbers
-from engine.speculation.trees.tree import Tree
+from engine.speculation.trees.tree import MOST_LEFT_OUT, Tree
 
 LEAST = -sys.float_info.max  # a score: what is impossible scores less, and is not worth expanding
 
@@ -107,6 +107,14 @@ class BestFirst:
         parents = (-1, *_listed(self._places(nodes)[self._parents[nodes[1:]]]))
         log_probs, scores = (tuple(values[nodes].tolist()) for values in (self._log_probs, self._scores))
         return Tree(tuple(_listed(self._tokens[nodes])), parents, log_probs, scores)
+
+    def left_out(self, nodes: Integers, depth: int) -> tuple[tuple[float, int], ...]:
+        """Scores and depths of the best other nodes at most `depth` deep, the best first."""
+        others = np.isfinite(self._scores) & (self._depths <= depth)
+        others[nodes] = False
+        left = others.nonzero()[0]
+        left = left[np.argsort(-self._scores[left], kind="stable")[:MOST_LEFT_OUT]]
+        return tuple(zip(self._scores[left].tolist(), self._depths[left].tolist(), strict=True))
 
     def reconsider(self) -> None:
         """Take back every child that was too low: the budget is about to grow."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+MOST_LEFT_OUT = 32
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -11,12 +13,14 @@ class Tree:
 
     `log_probs` are the draft's cumulative log-probabilities, 0 at the root. `scores` are what the nodes were chosen by,
     logarithms of the chance that the target accepts them; empty where that is the draft's probability itself.
+    `left_out`: scores and depths of the likeliest nodes that were known, too, but not worth their price.
     """
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
     log_probs: tuple[float, ...]
     scores: tuple[float, ...] = ()
+    left_out: tuple[tuple[float, int], ...] = ()
     depths: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,15 +49,22 @@ class Tree:
         return self._children.get((node, token))
 
     def cut(self, nodes: Sequence[int]) -> "Tree":
-        """The root and these nodes alone, ascending numbers that are closed under ancestors."""
+        """The root and these nodes alone, ascending numbers, closed under ancestors; the others are left out."""
         kept = [0, *nodes]
         number = {node: new for new, node in enumerate(kept)}
+        scores = zip(self.scores or self.log_probs, self.depths, strict=True)
+        cut_off = [score for node, score in enumerate(scores) if node not in number]
         return Tree(
             tokens=tuple(self.tokens[node] for node in kept),
             parents=(-1, *(number[self.parents[node]] for node in nodes)),
             log_probs=tuple(self.log_probs[node] for node in kept),
             scores=tuple(self.scores[node] for node in kept) if self.scores else (),
+            left_out=tuple(sorted((*self.left_out, *cut_off), reverse=True)[:MOST_LEFT_OUT]),
         )
+
+    def best(self, count: int) -> list[int]:
+        """The nodes that score most, so many behind the root, in the order of their numbers."""
+        return best_of(self.scores or self.log_probs, count)[1:]
 
 
 def root_only(token: int) -> Tree:
@@ -109,13 +120,14 @@ def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:
             scores.append(log_prob)
         log_probs[same], scores[same] = max(log_probs[same], log_prob), max(scores[same], log_prob)
         place.append(same)
-    kept = _best(scores, budget)
+    kept = best_of(scores, budget)
     number = {node: new for new, node in enumerate(kept)}
     tree = Tree(
         tokens=tuple(tokens[node] for node in kept),
         parents=(-1, *(number[parents[node]] for node in kept[1:])),
         log_probs=tuple(log_probs[node] for node in kept),
         scores=tuple(scores[node] for node in kept) if drafted.scores else (),
+        left_out=drafted.left_out,
     )
     return Merged(tree, tuple(node if node < len(drafted) else None for node in kept))
 
@@ -136,7 +148,7 @@ def enlarge(tree: Tree, further: Tree) -> Tree:
     return Tree(tuple(tokens), tuple(parents), tuple(log_probs))
 
 
-def _best(scores: Sequence[float], budget: int) -> list[int]:
+def best_of(scores: Sequence[float], budget: int) -> list[int]:
     """The root and the `budget` best nodes, in the order of their numbers.
 
     The sort is stable and a parent has the smaller number: it stays ahead of a child that scores as much.

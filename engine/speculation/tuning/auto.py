@@ -53,7 +53,7 @@ class Auto:
         self._first = min(largest, _first_budget(expected) if expected else FIRST_BUDGET)
         model.passes.expect(expected)
         self._plain_rounds = ENOUGH if is_trial else 0 if expected else 1
-        self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
+        self._asked = 0  # nodes
         self._reader: Method | None = None  # the method that has read the text so far
         self._refused, self._resting = "", 0  # a method that memory ran out for, and rounds until it is chosen again
         self._best: Plan | None = None  # of the last planning
@@ -78,7 +78,7 @@ class Auto:
             return self._without_tree(begin)
         self._once_seconds = self._clock() - begin
         choice = Choice(method, plan.budget, min(plan.depth, room - 1))
-        if plan.is_free and plan.budget and not self._is_empty:  # an empty tree tells nothing of trees
+        if plan.is_free and plan.budget:
             most = min(self._reach, STEP * plan.budget)
             if not self._price or self._price[0] is not plan:
                 self._price = plan, self._model.price(plan, most)
@@ -110,7 +110,6 @@ class Auto:
         """Every round tells something about the machine, and about the method that drafted."""
         self._model.observe(result, self._once_seconds, self._planned == 0.0, self._routing())
         self._planned += result.seconds
-        self._is_empty = result.choice.price is not None and not result.tree.drafted
         if result.choice.budget < self._asked:
             self._largest = max(1, result.choice.budget)  # memory holds no more
 
@@ -146,7 +145,7 @@ class Auto:
                 return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)
-        if self._best and since < PLAN_EVERY:
+        if self._best and since < PLAN_EVERY and model.rounds > RECENT:
             self._planned = since
             return self._best
         plans = self._plans()
@@ -160,6 +159,7 @@ class Auto:
 
     def _plans(self) -> list[Plan]:
         plans = [plan for name in self._able for plan in self._model.plans(name, self._reach, self._deepest)]
+        plans += filter(None, (self._model.free(name, self._reach, self._deepest) for name in self._able))
         return [*plans, self._model.plain(self._plain.name)] if self._plain else plans
 
     @property

@@ -19,8 +19,8 @@ PRIOR_TOKENS = 20.0  # accepted as promised, that the scores begin with
 TAIL = 1.2  # the power of its rank that a node's probability falls with, beyond the smallest tree that tells
 TELLING = 8  # nodes that a tree has at least to tell how probabilities go on from level to level
 EXPLORATION = 0.015  # of the time, which may be lost to exploration
-RECENT = 32  # trees that tell what really came
-FORETOLD = 4  # of them count as much as what a plan promises
+RECENT = 32  # trees that tell what the next ones may be
+CLOSER = 5  # steps towards the rate of trees that size themselves; each squares what is left of the error
 SLOWEST = 3.0  # times what its pass and its levels take: a round that was longer had to wait for something else
 STEADY = 0.998  # what a round counts for when the next one is seen, where it is asked what they take in the mean
 
@@ -52,8 +52,11 @@ class AcceptanceModel:
             setattr(model, name, figures(state[name.strip("_")], np.shape(empty), 0.0)[()])
         return model
 
-    def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
-        """A tree that was grown with these limits, and what was accepted of it."""
+    def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> Numbers:
+        """A tree that was grown with these limits, and what was accepted of it.
+
+        Returns [2, len(BUDGETS)]: what trees of all sizes would have promised there, and their levels.
+        """
         own = np.exp(tree.scores or tree.log_probs)
         likelihoods, depths = _continued(tree, own, budget, depth)
         self._trees = self._trees * FADING + 1.0
@@ -64,9 +67,11 @@ class AcceptanceModel:
             levels = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
             self._sums[:, column] += (sums - self._sums[:, column]) / self._trees
             self.levels[:, column] += (levels - self.levels[:, column]) / self._trees
+        found = np.stack([sums, levels])
         if tree.child(path.nodes[-1], path.bonus) is None:  # else the answer ended there, whatever the tree had
             self._accepted = self._accepted * FADING + len(path.nodes) - 1
             self._promised = self._promised * FADING + float(own[1:].sum())
+        return found
 
     @property
     def tokens(self) -> Numbers:
@@ -85,22 +90,29 @@ class AcceptanceModel:
 
 
 def _continued(tree: Tree, likelihoods: Numbers, budget: int, depth: int) -> tuple[Numbers, Integers]:
-    """Probabilities and depths of the drafted nodes and of those that would have followed, the likeliest first."""
-    depths = np.asarray(tree.depths, dtype=np.int64)
+    """Probabilities and depths of the drafted nodes and of those that would have followed, the likeliest first.
+
+    What was left out was known: it tells more of how the text goes on than the nodes that were worth their price.
+    """
+    depths, drafted = np.asarray(tree.depths, dtype=np.int64), likelihoods
+    if tree.left_out:
+        scores, at = np.array(tree.left_out).T
+        likelihoods, depths = np.append(likelihoods, np.exp(scores)), np.append(depths, at.astype(np.int64))
+        budget, depth = len(depths) - 1, int(depths.max())
     deepest, known = int(depths.max()), [(likelihoods[1:], depths[1:])]
     if 0 < depth <= deepest < DEPTHS[-1]:
         # One more node a level, which is as likely as it was for the best nodes in the lower half to get a level on.
         half, levels = deepest // 2, np.arange(deepest + 1, DEPTHS[-1] + 1)
         last, middle = (float(likelihoods[depths == level].max()) for level in (deepest, half))
         known.append((last * (last / middle) ** ((levels - deepest) / (deepest - half)), levels))
-    if 0 < budget <= tree.drafted < BUDGETS[-1]:
+    if 0 < budget < len(depths) <= BUDGETS[-1]:
         # On all levels, they fall on with a power of the rank, as words' do. They begin with the least of the tree, and
         # not above what its children leave of any node's own probability.
-        left = likelihoods.copy()
-        np.subtract.at(left, np.asarray(tree.parents[1:]), likelihoods[1:])
-        begin = max(min(likelihoods.min(), np.where(depths < depth, left, 0.0).max()), 0.0)
-        ranks = np.arange(tree.drafted + 1, BUDGETS[-1] + 1)
-        known.append((begin * (tree.drafted / ranks) ** TAIL, 1 + ranks % deepest))
+        left = drafted.copy()
+        np.subtract.at(left, np.asarray(tree.parents[1:], dtype=np.int64), drafted[1:])
+        begin = max(min(likelihoods.min(), np.where(depths[: len(left)] < depth, left, 0.0).max()), 0.0)
+        ranks = np.arange(len(depths), BUDGETS[-1] + 1)
+        known.append((begin * ((len(depths) - 1) / ranks) ** TAIL, 1 + ranks % deepest))
     every, at = (np.concatenate(parts) for parts in zip(*known, strict=True))
     order = np.argsort(-every, kind="stable")
     return every[order], at[order]
@@ -128,14 +140,15 @@ class Plan:
 class MethodStats:
     """One method's trees: how many tokens they give, how long a pass of the draft takes, and in how many rounds.
 
-    A tree's levels are passes of the draft, each over an even share of its nodes. `recent`: tokens, rows and levels of
-    the last ones.
+    A tree's levels are passes of the draft, each over an even share of its nodes. `recent`: what trees of all sizes
+    would have been where the last ones were, see `AcceptanceModel.observe`; `came`: tokens of late, and their seconds.
     """
 
     acceptance: AcceptanceModel = field(default_factory=AcceptanceModel)
     drafting: MeasuredPasses = field(default_factory=MeasuredPasses)
     rounds: int = 0
-    recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    recent: deque[Numbers] = field(default_factory=lambda: deque(maxlen=RECENT))
+    came: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -198,19 +211,18 @@ class ThroughputModel:
             seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
         if self.passes.observe(len(tree), max(seconds, 0.0), drafting):
             for stats in self.methods.values():
-                stats.drafting = MeasuredPasses()  # the draft is on the same machine
+                stats.drafting, stats.came = MeasuredPasses(), (0.0, 0.0)  # the draft is on the same machine
         self.savings += EXPLORATION * result.seconds
         expected = self.passes.time(len(tree))
         if result.choice.budget:
             stats = self.methods[result.choice.method.name]
             stats.rounds += 1
-            if tree.drafted:
-                levels = max(tree.depths)
-                stats.recent.append((len(result.tokens), len(tree), levels))
+            if levels := max(tree.depths):
                 stats.drafting.observe(tree.drafted / levels, drafting / levels)
                 expected += (1.0 - self.passes.hidden) * levels * stats.drafting.time(tree.drafted / levels)
-                if is_studied:
-                    stats.acceptance.observe(tree, result.path, result.budget, result.depth)
+            if is_studied:
+                stats.recent.append(stats.acceptance.observe(tree, result.path, result.budget, result.depth))
+            stats.came = (stats.came[0] * FADING + len(result.tokens), stats.came[1] * FADING + expected)
         self.took = self.took * STEADY + min(max(result.seconds - once_seconds, 0.0), SLOWEST * expected)
         self.expected = self.expected * STEADY + expected
 
@@ -219,9 +231,13 @@ class ThroughputModel:
         return Plan(method, 0, 0, 1.0, self.passes.time(1.0))
 
     def price(self, plan: Plan, most: int) -> MarginalCost:
-        """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
+        """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted.
+
+        Or at what came of late, if that is less: a promise alone would make time so dear that no tree grew.
+        """
         stats, rows = self.methods[plan.method], np.arange(1.0, most + 2)
-        rate = self._likely_rate(plan) / stats.acceptance.honesty
+        came = (plan.tokens + stats.came[0]) / (plan.seconds + stats.came[1])
+        rate = min(plan.rate, came) / stats.acceptance.honesty
         wide = max(plan.budget / max(plan.levels, 1.0), 2.0)
         level, wide_level = rate * (1.0 - self.passes.hidden) * stats.drafting.time.over(np.array([1.0, wide]))
         node = float(wide_level - level) / (wide - 1.0)
@@ -230,19 +246,26 @@ class ThroughputModel:
         prices = ExpertPrices(self.experts, rate) if self.experts.predictor else None
         return MarginalCost(float(level) - node, node, carried, passes, prices)
 
-    def _likely_rate(self, plan: Plan) -> float:
-        """What the plan promises; where less came of the last trees, the mean of both. Few say little.
+    def free(self, method: str, most: int, depth: int) -> Plan | None:
+        """Trees of up to `most` nodes that size themselves, as the last ones would have; None before any was seen.
 
-        A promise alone would make time so dear that no tree grew which could prove it wrong.
+        Each at the size that is worth most at the rate that they give together (Dinkelbach, 1967): easy text pays for
+        larger trees than hard text. Where none pays, one level was drafted all the same. Its size is the mean of trees.
         """
-        stats = self.methods[plan.method]
+        stats, sizes = self.methods[method], np.array([0, *(size for size in BUDGETS if size <= most)])
         if not stats.recent:
-            return plan.rate
-        tokens, rows, levels = np.array(stats.recent, dtype=np.float64).T
-        drafting = levels * stats.drafting.time.over((rows - 1.0) / levels)
-        seconds = self.passes.time.over(rows) + (1.0 - self.passes.hidden) * drafting
-        came = (FORETOLD * plan.tokens + tokens.sum()) / (FORETOLD * plan.seconds + seconds.sum())
-        return min(plan.rate, (plan.rate + float(came)) / 2)
+            return None
+        sums, levels = np.pad(np.stack(stats.recent, 1)[..., : len(sizes) - 1], ((0, 0), (0, 0), (1, 0)))
+        levels = levels.clip(1.0)
+        drafting = (1.0 - self.passes.hidden) * levels * stats.drafting.time.over(sizes / levels)
+        seconds, tokens = self.passes.time.over(sizes + 1.0) + drafting, 1.0 + stats.acceptance.honesty * sums
+        rate, each = 0.0, np.arange(len(tokens))
+        for _ in range(CLOSER):
+            best = (tokens - rate * seconds).argmax(axis=1)
+            rate = tokens[each, best].sum() / seconds[each, best].sum()
+        usual = max(1, round(float(best[best > 0].mean()))) if best.any() else 1
+        means = (tokens[each, best].mean(), seconds[each, best].mean(), levels[:, usual].mean())
+        return Plan(method, int(sizes[usual]), min(DEPTHS[-1], depth), *map(float, means))
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""

@@ -4,7 +4,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -66,6 +66,12 @@ def worthwhile(tree: Tree, price: MarginalCost, depth: int) -> tuple[list[int], 
         if chosen is not None:
             return [int(among[node - 1]) for node in chosen], levels
     return np.sort(order[known][: price.best_size(chances[known])]).tolist(), levels
+
+
+def cut(tree: Tree, nodes: Sequence[int], levels: int) -> Tree:
+    """These nodes alone, and of the others what the draft knew with so many levels."""
+    made = tree.cut(nodes)
+    return replace(made, left_out=tuple(each for each in made.left_out if each[1] <= levels))
 
 
 @lru_cache(maxsize=256)
@@ -150,7 +156,7 @@ class Machine:
         if not choice.price:
             return tree, max(tree.depths)
         nodes, levels = worthwhile(tree, choice.price, choice.depth)
-        return tree.cut(nodes), levels
+        return cut(tree, nodes, levels), levels
 
     def _draft_seconds(self, tree: Tree, levels: int) -> float:
         return levels * self.level_seconds + tree.drafted * self.node_seconds
