@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
 from engine.loading.answered import Answered, given_by, steadied
@@ -18,7 +19,6 @@ from engine.model.device import Arithmetic
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
-from engine.speculation.tuning.throughput_model import Plan as TreePlan
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.needs import KvForm
@@ -133,13 +133,13 @@ def _trees(learned: ThroughputModel, record: TreeRecord) -> tuple[TreeYield, ...
     stats = learned.methods.get(PLANNED)
     if stats is None or stats.rounds < LEAST_TREES or not stats.drafting.largest or not record.trees:
         return ()
-    best: dict[int, TreePlan] = {}
-    for each in learned.plans(PLANNED, BUDGETS[-1], DEPTHS[-1]):
-        if each.levels and (each.budget not in best or each.rate > best[each.budget].rate):
-            best[each.budget] = each
-    tokens, levels = record.tokens, record.levels
-    cells = {nodes: (BUDGETS.index(nodes), DEPTHS.index(each.depth)) for nodes, each in best.items()}
-    found = (TreeYield(nodes, float(tokens[at]), float(levels[at]), best[nodes].depth) for nodes, at in cells.items())
+    model, sizes = stats.acceptance, np.array(BUDGETS)
+    rates = model.tokens / learned.seconds(PLANNED, sizes[:, None], model.levels)
+    depths = np.where(model.levels > 0.0, rates, 0.0).argmax(axis=1)
+    at = np.arange(len(sizes)), depths
+    found = map(
+        TreeYield, BUDGETS, record.tokens[at].tolist(), record.levels[at].tolist(), map(DEPTHS.__getitem__, depths)
+    )
     return tuple(each for each in found if each.levels)
 
 

@@ -77,14 +77,14 @@ class Auto:
         if method is not self._reader and not self._read(method, tokens[:-1]):
             return self._without_tree(begin)
         self._once_seconds = self._clock() - begin
-        choice = Choice(method, plan.budget, min(plan.depth, room - 1))
+        most, depth, price = plan.budget, min(self._deepest, room - 1), None
         if plan.is_free and plan.budget:
             most = min(self._reach, STEP * plan.budget)
             if not self._price or self._price[0] is not plan:
                 self._price = plan, self._model.price(plan, most)
-            choice = Choice(method, most, min(self._deepest, room - 1), self._price[1])
-        self._asked = choice.budget
-        return choice
+            price = self._price[1]
+        self._asked = most
+        return Choice(method, most, depth, price)
 
     def _read(self, method: Method, tokens: Sequence[int]) -> bool:
         """Have a method read the text; False where memory ran out, which no answer is to end by."""
@@ -117,9 +117,8 @@ class Auto:
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
         model, plain = self._model, self._plain
-        if self._resting or not plain or not model.passes.count(1.0):
-            return ""
-        if not all(model.methods[name].rounds for name in self._names):
+        is_known = model.passes.count(1.0) and all(model.methods[name].rounds for name in self._names)
+        if self._resting or not plain or not is_known:
             return ""
         alone = model.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
@@ -128,7 +127,7 @@ class Auto:
         nodes = say("1 node") if tree.budget == 1 else say("{count} nodes", count=tree.budget)
         if alone.rate <= tree.rate and tree.budget < CHAIN * tree.levels:
             return say("Wider trees do not pay here: a chain of {size} promises {cost}.", size=nodes, cost=cost)
-        levels = say("1 level") if tree.depth == 1 else say("{count} levels", count=tree.depth)
+        levels = say("1 level") if round(tree.levels) <= 1 else say("{count} levels", count=round(tree.levels))
         size = say("{nodes}, {levels} deep ({method})", nodes=nodes, levels=levels, method=tree.method)
         if alone.rate <= tree.rate:
             return say("{size} promise {cost}.", size=opening(size), cost=cost)
@@ -142,14 +141,14 @@ class Auto:
             return model.plain(self._plain.name)
         for name in self._able:
             if model.methods[name].rounds < ENOUGH or not model.passes.largest:
-                return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
+                return Plan(name, min(self._first, self._largest), is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)
         if self._best and since < PLAN_EVERY and model.rounds > RECENT:
             self._planned = since
             return self._best
         plans = self._plans()
-        best = self._best = max(plans, key=lambda plan: (self._hoped(plan), plan.depth))
+        best = self._best = max(plans, key=attrgetter("rate"))
         return self._explored(plans, best) or best
 
     @property
@@ -158,8 +157,7 @@ class Auto:
         return [name for name in self._names if not self._resting or name != self._refused]
 
     def _plans(self) -> list[Plan]:
-        plans = [plan for name in self._able for plan in self._model.plans(name, self._reach, self._deepest)]
-        plans += filter(None, (self._model.free(name, self._reach, self._deepest) for name in self._able))
+        plans = [plan for name in self._able for plan in self._model.plans(name, self._reach)]
         return [*plans, self._model.plain(self._plain.name)] if self._plain else plans
 
     @property
@@ -168,10 +166,6 @@ class Auto:
         passes = self._model.passes
         is_steep = passes.time(passes.largest) > UNUSUAL * passes.time(1.0)
         return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
-
-    def _hoped(self, plan: Plan) -> float:
-        """Its rate, with optimism for a method of which few trees were seen: double where they were just enough."""
-        return plan.rate * (1.0 + ENOUGH / self._model.methods[plan.method].rounds) if plan.budget else plan.rate
 
     def _explored(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """The next in turn of what may have been misjudged, once enough time was saved for what it may lose."""
@@ -186,10 +180,9 @@ class Auto:
 
 def _trials(plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
     """Trees larger and smaller than the best, and the best of every other method."""
-    budgets = {plan.budget for plan in plans if plan.method == best.method}
-    for budget in (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget):
-        if budget in budgets:
-            yield _deepest(plans, best.method, budget)
+    sizes = {plan.budget: plan for plan in reversed(plans) if plan.method == best.method}
+    wanted = (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget)
+    yield from (replace(sizes[budget], is_free=False) for budget in wanted if budget in sizes)
     for name in sorted({plan.method for plan in plans} - {best.method}):
         yield max((plan for plan in plans if plan.method == name), key=attrgetter("rate"))
 
@@ -197,9 +190,3 @@ def _trials(plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
 def _first_budget(expected: PassTime) -> int:
     """What is best if tokens grow with the logarithm of a tree's size."""
     return max(BUDGETS, key=lambda budget: (1.0 + DOUBLING * math.log2(1.0 + budget)) / expected(budget + 1.0))
-
-
-def _deepest(plans: Sequence[Plan], method: str, budget: int) -> Plan:
-    """Of all plans of this size, as a trial whose tree does not size itself."""
-    same_size = [plan for plan in plans if (plan.method, plan.budget) == (method, budget)]
-    return replace(max(same_size, key=lambda plan: plan.depth), is_free=False)

@@ -67,11 +67,10 @@ class AcceptanceModel:
             levels = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
             self._sums[:, column] += (sums - self._sums[:, column]) / self._trees
             self.levels[:, column] += (levels - self.levels[:, column]) / self._trees
-        found = np.stack([sums, levels])
         if tree.child(path.nodes[-1], path.bonus) is None:  # else the answer ended there, whatever the tree had
             self._accepted = self._accepted * FADING + len(path.nodes) - 1
             self._promised = self._promised * FADING + float(own[1:].sum())
-        return found
+        return np.stack([sums, levels])
 
     @property
     def tokens(self) -> Numbers:
@@ -90,10 +89,7 @@ class AcceptanceModel:
 
 
 def _continued(tree: Tree, likelihoods: Numbers, budget: int, depth: int) -> tuple[Numbers, Integers]:
-    """Probabilities and depths of the drafted nodes and of those that would have followed, the likeliest first.
-
-    What was left out was known: it tells more of how the text goes on than the nodes that were worth their price.
-    """
+    """Probabilities and depths of all nodes known and of those that would have followed, the likeliest first."""
     depths, drafted = np.asarray(tree.depths, dtype=np.int64), likelihoods
     if tree.left_out:
         scores, at = np.array(tree.left_out).T
@@ -106,8 +102,7 @@ def _continued(tree: Tree, likelihoods: Numbers, budget: int, depth: int) -> tup
         last, middle = (float(likelihoods[depths == level].max()) for level in (deepest, half))
         known.append((last * (last / middle) ** ((levels - deepest) / (deepest - half)), levels))
     if 0 < budget < len(depths) <= BUDGETS[-1]:
-        # On all levels, they fall on with a power of the rank, as words' do. They begin with the least of the tree, and
-        # not above what its children leave of any node's own probability.
+        # They fall on with a power of the rank, as words' do, from what children leave of a node's own probability on.
         left = drafted.copy()
         np.subtract.at(left, np.asarray(tree.parents[1:], dtype=np.int64), drafted[1:])
         begin = max(min(likelihoods.min(), np.where(depths[: len(left)] < depth, left, 0.0).max()), 0.0)
@@ -124,7 +119,6 @@ class Plan:
 
     method: str
     budget: int
-    depth: int
     tokens: float = 1.0
     seconds: float = 1.0
     levels: float = 0.0
@@ -184,8 +178,8 @@ class ThroughputModel:
             name: {"acceptance": stats.acceptance.state, "drafting": stats.drafting.state, "rounds": stats.rounds}
             for name, stats in self.methods.items()
         }
-        passes, mean = self.passes.state, shortened([self.took, self.expected])
-        return {"rounds": self.rounds, "passes": passes, "methods": methods, "mean": mean}
+        mean = shortened([self.took, self.expected])
+        return {"rounds": self.rounds, "passes": self.passes.state, "methods": methods, "mean": mean}
 
     @classmethod
     def restored(cls, state: State) -> "ThroughputModel":
@@ -200,10 +194,7 @@ class ThroughputModel:
     def observe(
         self, result: RoundResult, once_seconds: float, is_studied: bool = True, routing: Routing | None = None
     ) -> None:
-        """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too.
-
-        `routing`: what the routers of a mixture chose in it; None of other targets.
-        """
+        """One round; `once_seconds`: what a change of method took; `is_studied`: its tree, too; `routing`: if any."""
         tree, drafting = result.tree, max(0.0, result.draft_seconds - once_seconds)
         self.rounds += 1
         seconds = result.seconds - result.draft_seconds
@@ -228,7 +219,7 @@ class ThroughputModel:
 
     def plain(self, method: str) -> Plan:
         """One token per pass."""
-        return Plan(method, 0, 0, 1.0, self.passes.time(1.0))
+        return Plan(method, 0, 1.0, self.passes.time(1.0))
 
     def price(self, plan: Plan, most: int) -> MarginalCost:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted.
@@ -246,35 +237,34 @@ class ThroughputModel:
         prices = ExpertPrices(self.experts, rate) if self.experts.predictor else None
         return MarginalCost(float(level) - node, node, carried, passes, prices)
 
-    def free(self, method: str, most: int, depth: int) -> Plan | None:
-        """Trees of up to `most` nodes that size themselves, as the last ones would have; None before any was seen.
+    def plans(self, method: str, most: int) -> Iterator[Plan]:
+        """Every size up to `most`, for a method that has drafted; and trees that size themselves."""
+        acceptance, sizes = self.methods[method].acceptance, np.array([size for size in BUDGETS if size <= most])
+        tokens, levels = acceptance.tokens[: len(sizes), -1], acceptance.levels[: len(sizes), -1]
+        for size, *each in np.stack([sizes, tokens, self.seconds(method, sizes, levels), levels], axis=1).tolist():
+            yield Plan(method, int(size), *each)
+        if self.methods[method].recent:
+            yield self._free(method, sizes)
+
+    def _free(self, method: str, sizes: Integers) -> Plan:
+        """Trees that size themselves, as the last ones would have; `budget`: the usual size, where there is any.
 
         Each at the size that is worth most at the rate that they give together (Dinkelbach, 1967): easy text pays for
-        larger trees than hard text. Where none pays, one level was drafted all the same. Its size is the mean of trees.
+        larger trees than hard text. Where none pays, one level was drafted all the same.
         """
-        stats, sizes = self.methods[method], np.array([0, *(size for size in BUDGETS if size <= most)])
-        if not stats.recent:
-            return None
+        stats, sizes = self.methods[method], np.array([0, *sizes])
         sums, levels = np.pad(np.stack(stats.recent, 1)[..., : len(sizes) - 1], ((0, 0), (0, 0), (1, 0)))
-        levels = levels.clip(1.0)
-        drafting = (1.0 - self.passes.hidden) * levels * stats.drafting.time.over(sizes / levels)
-        seconds, tokens = self.passes.time.over(sizes + 1.0) + drafting, 1.0 + stats.acceptance.honesty * sums
+        tokens, seconds = 1.0 + stats.acceptance.honesty * sums, self.seconds(method, sizes, levels.clip(1.0))
         rate, each = 0.0, np.arange(len(tokens))
         for _ in range(CLOSER):
             best = (tokens - rate * seconds).argmax(axis=1)
             rate = tokens[each, best].sum() / seconds[each, best].sum()
-        usual = max(1, round(float(best[best > 0].mean()))) if best.any() else 1
-        means = (tokens[each, best].mean(), seconds[each, best].mean(), levels[:, usual].mean())
-        return Plan(method, int(sizes[usual]), min(DEPTHS[-1], depth), *map(float, means))
+        usual = round(float(best[best > 0].mean())) if best.any() else 1
+        gain, time, level = (part.mean() for part in (tokens[each, best], seconds[each, best], levels[:, usual]))
+        return Plan(method, int(sizes[usual]), float(gain), float(time), float(level))
 
-    def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
-        """Every size and depth up to these limits, for a method that has drafted."""
-        stats, sizes = self.methods[method], np.array(BUDGETS, dtype=np.float64)[:, None]
-        levels = stats.acceptance.levels
-        drafting = levels * stats.drafting.time.over(sizes / levels.clip(1.0))
-        seconds = self.passes.time.over(sizes + 1.0) + (1.0 - self.passes.hidden) * drafting
-        expected = np.stack([stats.acceptance.tokens, seconds, levels], axis=-1).tolist()
-        for budget, row in zip(BUDGETS, expected, strict=True):
-            for depth, each in zip(DEPTHS, row, strict=True):
-                if budget <= budgets and depth <= depths:
-                    yield Plan(method, budget, depth, *each)
+    def seconds(self, method: str, sizes: Integers, levels: Numbers) -> Numbers:
+        """Of rounds with trees of these sizes and levels, arrays that go together."""
+        nodes: Numbers = sizes.astype(np.float64)
+        drafting = levels * self.methods[method].drafting.time.over(nodes / levels.clip(1.0))
+        return self.passes.time.over(nodes + 1.0) + (1.0 - self.passes.hidden) * drafting
