@@ -1,5 +1,8 @@
 """What a tree tells of other sizes and depths: smaller ones exactly, larger ones by how it would have gone on."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,3 +72,23 @@ def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
     found = AcceptanceModel()
     found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
     assert found.tokens[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())
+
+
+def test_a_small_tree_is_not_believed_to_go_on_where_what_follows_is_known() -> None:
+    """A sure word, and behind it none that was worth its price."""
+    behind = tuple((math.log(chance), 2) for chance in (0.2, 0.1, 0.05))
+    sure = Tree((0, 1), (-1, 0), (0.0, math.log(0.97)), left_out=behind)
+    found, guessed = (
+        learnt([tree] * 20, 1, 1).tokens[BUDGETS.index(24), -1] for tree in (sure, replace(sure, left_out=()))
+    )
+    assert 1.97 + 0.35 < found < 3.5
+    assert guessed > 10.0, "of the word alone nobody can tell"
+
+
+def test_trees_that_were_not_worth_growing_count() -> None:
+    worth = [grow(8, 8, 0.9, seed) for seed in range(20)]
+    left = tuple((math.log(chance), 1) for chance in (0.3, 0.1))
+    empty = Tree((0,), (-1,), (0.0,), left_out=left)
+    found = learnt([each for tree in worth for each in (tree, empty)], 8, 8)
+    expected = (promised(8, 8, 0.9) + 1.4) / 2
+    assert found.tokens[BUDGETS.index(8), -1] == pytest.approx(expected, rel=0.15)

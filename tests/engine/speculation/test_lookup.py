@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.interfaces import Fixed, RoundResult, TreeBounds
+from engine.speculation.interfaces import Fixed, MarginalCost, RoundResult, TreeBounds
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler, Uniforms
@@ -140,3 +141,21 @@ def path_to(parents: Sequence[int], node: int) -> list[int]:
     while path[-1]:
         path.append(parents[path[-1]])
     return path[::-1]
+
+
+@pytest.mark.parametrize("is_drafted", [False, True])
+def test_what_is_known_but_not_worth_its_price_is_told(is_drafted: bool) -> None:
+    target, prompt = tiny_network("llama"), random_prompt(6, seed=4) * 3
+    sampler = Sampler(GREEDY, prompt, Uniforms(0))
+    dear = MarginalCost(0.0, 0.0, 1.0, np.arange(9) * 2.0)  # a row for two tokens, which none can give
+    trees = []
+    for price in (dear, None):
+        draft = SpecExec(Context(noisy_copy("llama"), 512), sampler, SpeculationOptions(), target.vocabulary)
+        method = Lookup(draft if is_drafted else Autoregression(sampler), "both")
+        method.prefill(prompt[:-1])
+        trees.append(method.grow(prompt, TreeBounds(8, 8, price)))
+    empty, full = trees
+    assert (empty.drafted, full.left_out) == (0, ())
+    assert len(empty.left_out) >= 3
+    assert list(empty.left_out) == sorted(empty.left_out, reverse=True)
+    assert {depth for _, depth in empty.left_out} >= {1, 2, 3, 4}
