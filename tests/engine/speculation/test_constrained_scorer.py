@@ -290,7 +290,7 @@ def test_a_round_that_ran_out_of_memory_is_begun_again(is_target_short: bool) ->
 
 
 def test_masks_of_padded_smaller_and_odd_vocabularies() -> None:
-    masks = [bytes([0b0000_0101, 0, 0, 0]), bytes([0, 0b1000_0000, 0, 0])]
+    masks = [bytes([0b0000_0101, 0, 0, 0]), bytes([0, 0b1000_0000, 0, 0, 0, 0, 0, 0])]
     for vocabulary in (3, 16, 32, 40):
         forbidden = forbidden_of(masks, vocabulary, torch.device("cpu"))
         allowed = [(~row).nonzero().flatten().tolist() for row in forbidden]
