@@ -32,14 +32,15 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     """
     root = Grammar(constraint, tokenizer.grammar_vocabulary).root
     state = root if constraint.whole else _before_answer(tokenizer, prompt, *_forms(tokenizer, constraint, root))
-    for token in prompt.answer:
-        state = state.follow(token)
-    if not state.is_possible:
+    begun = reduce(lambda state, token: state.follow(token), prompt.answer, state)
+    if not begun.is_possible and constraint.marks and not constraint.other:
+        return state  # a mark that somebody else's text mentions
+    if not begun.is_possible:
         raise InputError(
             say("The answer that is to be continued does not fit the constraint."),
             say("Ask for a new answer, or leave the constraint out."),
         )
-    return state
+    return begun
 
 
 def check_constraint(tokenizer: Tokenizer, constraint: Constraint) -> None:

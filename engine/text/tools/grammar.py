@@ -41,7 +41,7 @@ class CallGrammar:
         between = self._said(syntax.between)
         more = f"({between} call)*" if several and not syntax.alone else ""
         if more and syntax.between.isspace():
-            more += f" ({between})?"  # written by habit, it must not oblige to another call
+            more = " ".join((more, f"({between})?"))  # written by habit, it must not oblige to another call
         rules = [
             f"start: thought? {self._said(syntax.begin)} call {more} {self._said(syntax.end)}",
             f"thought: {self._thought()}",

@@ -1,5 +1,6 @@
 """An answer that has to call a tool is one that is read as calls, with arguments that are valid by their schemas."""
 
+import functools
 import itertools
 import json
 import random
@@ -11,6 +12,7 @@ import jsonschema_rs
 import pytest
 
 from engine.errors import InputError
+from engine.protocol.messages import ChatMessage
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
 from engine.text.calling import tool_constraint
@@ -214,6 +216,32 @@ def test_an_answer_in_channels_with_a_form_calls_or_is_of_that_form() -> None:
     for begun in begun_calls(family, TOOLS):
         (_, call, _) = answered(family, drawn(family, TOOLS, ToolChoice(), 1, begun, LISTED))
         assert isinstance(call, CallBegun)
+
+
+def test_a_line_end_behind_a_call_obliges_to_no_other() -> None:
+    tokenizer, tool = ALL["Hermes"].tokenizer, Tool("stop", "", "")
+    call = '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>\n'
+    for choice in (ToolChoice(), ToolChoice("required")):
+        constraint = tool_constraint(tokenizer, [tool], choice)
+        assert constraint
+        state = state_of_answer(tokenizer, write_prompt(tokenizer, QUESTION, [tool]), constraint)
+        state = functools.reduce(lambda state, token: state.follow(token), tokenizer.encode(call), state)
+        mask = state.allowed()
+        assert mask
+        assert any(int.from_bytes(mask, "little") >> token & 1 for token in tokenizer.eos_ids)
+
+
+@pytest.mark.parametrize("form", [None, LISTED])
+def test_an_answer_that_mentions_a_mark_is_gone_on_with_where_it_has_no_form(form: Form) -> None:
+    tokenizer = ALL["Hermes"].tokenizer
+    constraint = tool_constraint(tokenizer, TOOLS, ToolChoice(), form)
+    assert constraint
+    said = [*QUESTION, ChatMessage("assistant", "Between <tool_call> and its end")]
+    if form:
+        with pytest.raises(InputError, match="to be continued"):
+            state_of_answer(tokenizer, write_prompt(tokenizer, said, TOOLS), constraint)
+    else:
+        assert state_of_answer(tokenizer, write_prompt(tokenizer, said, TOOLS), constraint).allowed() is None
 
 
 def test_what_a_model_thinks_calls_nothing() -> None:
