@@ -48,7 +48,8 @@ class Answering:
         state = state_of_answer(tokenizer, prompt, options.constraint) if options.constraint else None
 
         self._stream, forgets = loaded.stream, loaded.draft_forgets
-        target, draft = loaded.guarded(options.conversation)
+        target, own_draft = loaded.guarded(options.conversation)
+        draft, is_free = own_draft, state is None or bool(options.constraint and options.constraint.marks)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
         end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
@@ -62,8 +63,8 @@ class Answering:
         top = options.top_log_probs
         self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top, guarded)
         self._rounds = counted(rounds(self._parts, tokens), inputs.counts, options.sampling.temperature == 0)
-        tells = draft and not forgets and state is None and options.speculation.method in ("auto", "specexec")
-        self._replayed = inputs if tells else None
+        tells = draft and not forgets and is_free and options.speculation.method in ("auto", "specexec")
+        self._replayed = replace(inputs, draft=own_draft) if tells else None
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 

@@ -1,5 +1,6 @@
 """What a command says beside its output: lines on stderr; stdout is for programs."""
 
+import shutil
 import sys
 
 from engine.protocol.messages import Event, Loading, Reading
@@ -10,9 +11,33 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
 
 
-def say_loading(event: Loading) -> None:
-    """Print how far a load is."""
-    say(event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}")
+class LoadingSaid:
+    """Prints how far a load is: on a terminal in one line for each stage, elsewhere a line for every tenth of it."""
+
+    def __init__(self) -> None:
+        self._last = ("", -1)  # the stage, and the tenth of it
+        self._written = 0  # characters of the line that is rewritten
+
+    def hear(self, event: Loading) -> None:
+        """Print or rewrite a line, if it is due."""
+        line = event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}"
+        last, self._last = self._last, (event.stage, 10 * event.done // event.total)
+        if not sys.stderr.isatty():
+            if self._last != last:
+                say(line)
+            return
+        if event.stage != last[0]:
+            self.end()
+        line = line[: shutil.get_terminal_size().columns - 1]  # what wraps cannot be rewritten
+        sys.stderr.write(f"\r{line.ljust(self._written)}")
+        sys.stderr.flush()
+        self._written = len(line)
+
+    def end(self) -> None:
+        """Something else is printed next."""
+        if self._written:
+            say("")
+        self._written = 0
 
 
 class ReadingSaid:

@@ -18,6 +18,7 @@ from engine.cli import values
 from engine.cli.serving_log import ServingLog
 from engine.errors import Cancellation, CoppiceError
 from engine.kept_files import AUTOMATIC
+from engine.loading.store import cache_root, unwritable
 from engine.observing.watcher import Watcher
 from engine.process import forbid_core_files
 from engine.protocol.keeping import KeepTexts
@@ -104,12 +105,15 @@ def serve(
         log, desk, cancellation = ServingLog(quiet), Desk(), Cancellation()
         listening = listen(desk, options, lambda event: _heard(event, log, endings))
         _announce(listening, as_json)
+        if reason := unwritable(load):
+            again = "what is read, measured and prepared is made again each time"
+            log.say(f"Nothing can be kept in {cache_root(load)}: {reason}. So {again}.")
         desk.put(Job(Load(desk.next_id(), load), TERMINAL, lambda event: _told(event, log, endings)))
         keeping = KeepTexts(keep_bytes, load.cache_dir)
         threading.Thread(target=_work, args=(desk, cancellation, endings, keeping), name="worker", daemon=True).start()
         ending = _next(endings)
-        cancellation.cancel(EVERY_REQUEST)  # what is under way ends as if it were complete, within one layer
         listening.close()
+        cancellation.cancel(EVERY_REQUEST)  # what is under way ends within one layer
     if ending.failed:
         raise CoppiceError(ending.failed.message, ending.failed.hint)
     leave(ending.code)
@@ -124,6 +128,7 @@ def _announce(listening: "Listening", as_json: bool) -> None:
 def _told(event: object, log: ServingLog, endings: "SimpleQueue[Ending]") -> None:
     """An event of the load."""
     if isinstance(event, Failed):
+        log.end()
         endings.put(Ending(failed=event))
     else:
         log.tell_load(event)

@@ -4,7 +4,7 @@ import threading
 import time
 from contextlib import suppress
 
-from engine.cli.progress import say, say_loading
+from engine.cli.progress import LoadingSaid, say
 from engine.protocol.messages import Loaded, Loading
 from engine.protocol.sentences import shown
 from engine.protocol.serving import Visit
@@ -19,22 +19,33 @@ class ServingLog:
         """`quiet`: nothing of requests."""
         self._quiet = quiet
         self._writing = threading.Lock()
+        self._loading = LoadingSaid()
 
     def tell(self, event: object) -> None:
         """A `Visit`, as it stands now."""
         if isinstance(event, Visit) and event.state in OVER and not self._quiet:
-            with self._writing, suppress(OSError, ValueError):
-                say(line_of(event))
+            self.say(line_of(event))
 
     def tell_load(self, event: object) -> None:
         """An event of the load."""
+        if isinstance(event, Loading):
+            with self._writing, suppress(OSError, ValueError):
+                self._loading.hear(event)
+        elif isinstance(event, Loaded):
+            self.say(f"{event.target.name} is loaded, for {event.context_tokens} tokens of context")
+            if event.target.note:
+                self.say(event.target.note)
+
+    def say(self, line: str) -> None:
+        """One line."""
         with self._writing, suppress(OSError, ValueError):
-            if isinstance(event, Loading):
-                say_loading(event)
-            elif isinstance(event, Loaded):
-                say(f"{event.target.name} is loaded, for {event.context_tokens} tokens of context")
-                if event.target.note:
-                    say(event.target.note)
+            self._loading.end()
+            say(line)
+
+    def end(self) -> None:
+        """Nothing more is said of the load."""
+        with self._writing, suppress(OSError, ValueError):
+            self._loading.end()
 
 
 def line_of(visit: Visit) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.cli.progress import ReadingSaid, say, say_loading
+from engine.cli.progress import LoadingSaid, ReadingSaid, say
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
@@ -65,15 +65,20 @@ class Session:
         return {"device": held.device.taken, "ram": held.ram.taken, "peak_rss": total}
 
     def _load(self, options: LoadOptions, quiet: bool) -> Engine:
-        steps = load(0, open_pair(options), Cancellation())
+        steps, progress = load(0, open_pair(options), Cancellation()), LoadingSaid()
         while True:
             try:
                 event = next(steps)
             except StopIteration as end:
                 engine: Engine = end.value
                 return engine
+            except BaseException:
+                progress.end()
+                raise
             if isinstance(event, Loading) and not quiet:
-                say_loading(event)
+                progress.hear(event)
+            else:
+                progress.end()
             if isinstance(event, Loaded):
                 self.loaded = event
                 if event.target.note and not quiet:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal, TypeVar
 
 from engine.files import replaced_atomically
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import reason_of
 
 LARGEST_BYTES = 1 << 20  # of a file that is read; the largest of ours has some 100,000
 MOST_KEPT = 64  # entries of a section; the oldest go first
@@ -36,6 +38,17 @@ def cache_root(options: LoadOptions) -> Path:
     import platformdirs  # noqa: PLC0415  # a machine that is lent may lack it, and names a folder
 
     return Path(platformdirs.user_cache_dir("coppice"))
+
+
+def unwritable(options: LoadOptions) -> str:
+    """Why nothing can be kept in the cache folder; empty where it can."""
+    folder = cache_root(options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return reason_of(error)
 
 
 def compiled_folder(options: LoadOptions) -> Path:

@@ -21,7 +21,7 @@ UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["loaded", "unloaded", "stop", "length", "cancelled"]
-FailureKind = Literal["internal", "input", "too_long", "memory", "no_model", "lost"]
+FailureKind = Literal["internal", "input", "too_long", "memory", "no_model", "stopped", "lost"]
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 

@@ -196,22 +196,39 @@ MOST_TOP_LOG_PROBS = 20
 
 
 @dataclass(frozen=True, slots=True)
+class CallMark:
+    """What begins a call in an answer: `text`, which is `opening` in the grammar of the calls.
+
+    `place`: where it counts: anywhere, only first in the answer, or as the recipient in a message's header.
+    """
+
+    text: str
+    opening: str
+    place: Literal["anywhere", "first", "recipient"] = "anywhere"
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """What an answer must look like: `text` is a JSON schema, a regular expression or a grammar; `json` needs none.
 
     A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar. `whole`: all
-    that the model writes is held to it, also its reasoning.
+    that the model writes is held to it, also its reasoning. `marks`: it is a grammar of calls, which holds from one of
+    these on; what comes before them is free, or the whole answer is of the `other` form.
     """
 
     kind: ConstraintKind
     text: str = ""
     whole: bool = False
+    marks: tuple[CallMark, ...] = ()
+    other: "Constraint | None" = None
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
         _require_one_of(CONSTRAINTS, self.kind, say("Constraint '{name}'", name=self.kind))
         size = say("The size of the constraint")
         _require(len(self.text) <= MOST_CONSTRAINT, size, say("Give at most {most} characters.", most=MOST_CONSTRAINT))
+        if self.other:
+            self.other.check()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from engine.errors import CoppiceError
 from engine.protocol.keeping import SERVED
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
 from engine.protocol.sentences import say
-from engine.serving.context import Asker, Service
+from engine.serving.context import Asker, Service, stopped
 from engine.serving.desk import Job
 from engine.text.pieces import AllContent, AnswerPieces, Divider, Piece
 
@@ -106,8 +106,11 @@ async def events(
 
     request = replace(request, options=replace(request.options, conversation=SERVED))
     job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)), made_for, asker.is_admitted)
-    service.desk.put(job)
+    service.under_way.add(tell)
     try:
+        if service.is_closed.is_set():
+            tell(stopped())
+        service.desk.put(job)
         while True:
             event = await unread.get()
             if event is None:
@@ -121,6 +124,7 @@ async def events(
             if isinstance(event, Finished | Failed):
                 return
     finally:
+        service.under_way.discard(tell)
         service.desk.forget(job)
 
 

@@ -1,5 +1,6 @@
 """What every endpoint may ask for."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 
-from engine.protocol.messages import Event
+from engine.protocol.messages import Event, Failed
+from engine.protocol.sentences import say
 from engine.protocol.serving import ServeOptions
 from engine.serving.desk import Desk
 from engine.serving.guard.metrics import Metrics
@@ -23,7 +25,8 @@ TRIALS = 2  # of constraints at once: each may take 1 GiB, and half a minute
 class Service:
     """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures.
 
-    `trials`: where constraints are tried, apart from the threads for what is quick.
+    `trials`: where constraints are tried, apart from the threads for what is quick. `under_way`: who is told of each
+    answer that somebody waits for.
     """
 
     desk: Desk
@@ -31,6 +34,14 @@ class Service:
     tell: Callable[[Event], None]
     metrics: Metrics = field(default_factory=Metrics)
     trials: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(TRIALS, "trials"))
+    under_way: set[Callable[[Event], None]] = field(default_factory=set)
+    is_closed: threading.Event = field(default_factory=threading.Event)
+
+    def close(self) -> None:
+        """Have every answer end, those that are yet to begin too, and say why; from any thread."""
+        self.is_closed.set()
+        for tell in tuple(self.under_way):
+            tell(stopped())
 
     @property
     def engine(self) -> "Engine":
@@ -40,6 +51,11 @@ class Service:
     def model(self, name: str | None) -> str:
         """The name of what is loaded; raises `ApiError` (404) where a client asks for another one, and `NoModel`."""
         return require_served(self.engine, name, self.options.aliases)
+
+
+def stopped() -> Failed:
+    """How answers end with their server."""
+    return Failed(0, say("The server was stopped."), say("Ask again once it is back."), "stopped")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from pydantic import BeforeValidator
+
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Role
 from engine.protocol.reasoning import Marks
@@ -104,3 +106,18 @@ def refuse_media(part: object) -> object:
     if isinstance(kind, str) and kind in OTHER_MEDIA:
         raise InputError(say("Sound, video and files cannot be read here."), say("Send text alone."))
     return part
+
+
+def only_tools(*kinds: str) -> BeforeValidator:
+    """Refuses tools of other types, such as those that the servers of others run, and says which."""
+
+    def check(tool: object) -> object:
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if isinstance(kind, str) and kind not in kinds:
+            raise InputError(
+                say("This server has no tool of the type {name}.", name=shown(kind)),
+                say("Leave it out: only tools that your own program runs can be called here."),
+            )
+        return tool
+
+    return BeforeValidator(check)

@@ -15,6 +15,7 @@ from engine.protocol.messages import Event
 from engine.protocol.sentences import Sentence, reason_of, say
 from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, ServingEnded
 from engine.serving.application import build_application
+from engine.serving.context import Service
 from engine.serving.desk import Desk
 from engine.serving.guard.connections import protocol
 from engine.serving.guard.limits import Limits
@@ -26,19 +27,19 @@ SECONDS_TO_PART = 2
 class Listening:
     """The server while it runs. `address`: its URL."""
 
-    def __init__(
-        self, server: uvicorn.Server, bound: socket.socket, address: str, tell: Callable[[Event], None]
-    ) -> None:
-        """`tell`: called with a `ServingEnded` if it breaks."""
+    def __init__(self, server: uvicorn.Server, service: Service, bound: socket.socket, address: str) -> None:
+        """A `ServingEnded` is told if it breaks."""
         self.address = address
+        self._service = service
         self._server = server
-        self._tell = tell
+        self._tell = service.tell
         self._bound = bound
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End it: answers under way are cut off; blocks until the address is free again."""
+        """End it: answers under way end and say so; blocks until the address is free again."""
+        self._service.close()
         self._server.should_exit = True
         self._thread.join(2 * SECONDS_TO_PART)
         self._bound.close()
@@ -65,8 +66,9 @@ def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], lim
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     limits = limits or Limits()
+    application = build_application(desk, options, tell, limits)
     config = uvicorn.Config(
-        build_application(desk, options, tell, limits),
+        application,
         http=protocol(limits),
         ws="none",
         lifespan="off",
@@ -79,7 +81,7 @@ def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], lim
         timeout_keep_alive=int(limits.idle_seconds) + 1,  # the guard's own comes first
         timeout_graceful_shutdown=SECONDS_TO_PART,
     )
-    return Listening(uvicorn.Server(config), bound, f"http://{shown}:{port}", tell)
+    return Listening(uvicorn.Server(config), application.state.service, bound, f"http://{shown}:{port}")
 
 
 def _bind(options: ServeOptions) -> socket.socket:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
@@ -74,22 +75,17 @@ def _without_further_calls(pieces: list[Piece]) -> list[Piece]:
 
 
 async def held_to_its_choice(service: Service, question: Question) -> Question:
-    """The question with a constraint that has its answer call tools, where it must.
+    """The question with a constraint that holds the calls of its answer to their tools' schemas.
 
-    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint beside tools that the
-    answer may call: no call would keep to it.
+    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint that cannot be used.
     """
     question.check()
-    if question.choice.mode == "auto" and question.offered and question.options.constraint:
-        raise InputError(
-            say("An answer with a constraint cannot call tools as it likes."),
-            say("Leave out the constraint or the tools, or choose whether tools are called."),
-        )
     tokenizer = service.desk.engine_for(question.made_for).tokenizer
     if not question.offered and question.choice.mode != "required":
         return question  # without waiting for a thread
-    held = await asyncio.to_thread(tool_constraint, tokenizer, question.offered, question.choice)
-    return replace(question, options=replace(question.options, constraint=held)) if held else question
+    find = partial(tool_constraint, tokenizer, question.offered, question.choice, question.options.constraint)
+    held = await asyncio.get_running_loop().run_in_executor(service.trials, find)
+    return replace(question, options=replace(question.options, constraint=held))
 
 
 def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerator[Step, None]:

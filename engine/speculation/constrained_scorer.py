@@ -122,8 +122,10 @@ def _mask_rows(rows: Tensor, forbidden: Tensor) -> Tensor:
 
 
 def forbidden_of(masks: Sequence[bytes], vocabulary: int, device: torch.device) -> Tensor:
-    """bool [n, vocabulary]: what these masks, all of one size, do not allow; padding of the vocabulary has no bits."""
-    packed = torch.frombuffer(bytearray(b"".join(masks)), dtype=torch.uint8).to(device, non_blocking=True)
+    """bool [n, vocabulary]: what these masks do not allow; padding of the vocabulary has no bits."""
+    longest = max(map(len, masks))  # llguidance's have a word more than the vocabulary where that fills its last one
+    padded = bytearray(b"".join(mask.ljust(longest, b"\0") for mask in masks))
+    packed = torch.frombuffer(padded, dtype=torch.uint8).to(device, non_blocking=True)
     bit = torch.tensor([1 << place for place in range(8)], dtype=torch.uint8).to(device, non_blocking=True)
     forbidden = (packed.view(len(masks), -1, 1) & bit).eq_(0).view(len(masks), -1).bool()
     missing = vocabulary - forbidden.shape[-1]

@@ -6,9 +6,10 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import Tool, ToolChoice
+from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import AllContent, Divider
 from engine.text.tokenizer import Tokenizer
-from engine.text.tools.formats import HARMONY, HERMES
+from engine.text.tools.formats import HARMONY
 from engine.text.tools.grammar import CallGrammar
 from engine.text.tools.schemas import schemas_of
 
@@ -22,17 +23,19 @@ def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
     return tokenizer.tool_format.and_hermes().divider(tools) if tools else AllContent()
 
 
-def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
-    """What holds an answer to this choice; None where it is free.
+def tool_constraint(
+    tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolChoice, form: Constraint | None = None
+) -> Constraint | None:
+    """What holds an answer to this choice, and where it calls nothing to the `form`; None where it is free.
 
-    The arguments of calls that are required are valid by the schemas of their tools. Raises `InputError` where there
-    are no tools, for a name that none of them has, and for parameters that are no JSON object. An answer that must not
-    call anything is free too: ask it without tools. The first time with tools the template is asked how it takes them,
-    whatever the choice, so keep this off event loops.
+    The arguments of calls are valid by the schemas of their tools: of those that are required, which go before the
+    form, and of those that the answer makes as it likes, as far as the schemas can be held to. Raises `InputError`
+    where a tool is required and there is none, for a name that none of them has, and for parameters that are no JSON
+    object. An answer that must not call anything is held to its form alone: ask it without tools. May take seconds, and
+    the first time with tools the template is asked how it takes them, so keep this off event loops.
     """
-    format = tokenizer.tool_format if tools else HERMES
-    if choice.mode != "required":
-        return None
+    if choice.mode == "none" or (choice.mode == "auto" and not tools):
+        return form
     if not tools:
         raise InputError(
             say("A tool has to be called, and there is none in the request."),
@@ -44,6 +47,19 @@ def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolCho
             say("There is no tool {name} to call.", name=shown(choice.name)),
             say("Name one of the tools of the request."),
         )
-    grammar = CallGrammar(format.syntax, tokenizer.special_tokens)
-    text = grammar.text(schemas_of(chosen), several=choice.parallel and not choice.name)
-    return Constraint("lark", text, whole=format is HARMONY)
+    format, is_free = tokenizer.tool_format, choice.mode == "auto"
+    schemas, grammar = schemas_of(chosen), CallGrammar(format.syntax, tokenizer.special_tokens, lenient=is_free)
+    text = grammar.text(schemas, several=choice.parallel and not choice.name)
+    if not is_free:
+        return Constraint("lark", text, whole=format is HARMONY)
+    if format.syntax.tags and not form and not all("properties" in schema for schema in schemas.values()):
+        return None  # arguments of any name have no grammar between tags
+    held = Constraint("lark", text, marks=format.call_marks(schemas), other=form)
+    try:
+        held.check()
+        check_constraint(tokenizer, held)
+    except InputError:
+        if form:
+            raise
+        return None  # as before there were constraints: the model makes of the schemas what it likes
+    return held

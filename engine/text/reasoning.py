@@ -10,7 +10,7 @@ from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, 
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
-LONGEST_HEADER = 32  # tokens of a message's header; what is longer is none
+LONGEST_HEADER = 96  # tokens of a message's header, with the name of a tool; what is longer is none
 ANSWER_CHANNEL = "final"
 NAME_LINE = "thought\n"  # of a channel, in the first line of what it says
 

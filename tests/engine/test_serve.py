@@ -202,6 +202,20 @@ def test_what_is_kept_lies_in_the_folder_that_was_named(
     assert Path(load.cache_dir).absolute() == (tmp_path / below if below else platform_folders().cache)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal there ends a process unheard")
+@pytest.mark.parametrize("is_in_the_way", [True, False])
+def test_a_cache_folder_that_cannot_be_written_is_told_once(
+    is_in_the_way: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if is_in_the_way:
+        (tmp_path / "file").touch()
+    monkeypatch.setattr(Worker, "run", lambda _worker: os.kill(os.getpid(), signal.SIGINT))
+    serve(ServeOptions(port=0), LoadOptions(cache_dir=str(tmp_path / "file" / "cache")), leave=lambda _code: None)
+    said = capsys.readouterr().err
+    assert said.count("Nothing can be kept in ") == is_in_the_way
+    assert not list(tmp_path.glob("file/cache/*"))
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_what_the_server_keeps_is_for_nobody_else_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.system.files._Umask.own", None)

@@ -9,6 +9,7 @@ from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text, ToolName
 from engine.serving.chat.turns import Message
+from engine.serving.conversation import only_tools
 from engine.serving.endpoints.chunked_fields import ChunkedFields
 from engine.serving.endpoints.sampling_fields import Asked, TokensField
 
@@ -72,7 +73,7 @@ class ChatFields(ChunkedFields):
     max_completion_tokens: TokensField = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
-    tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
+    tools: list[Annotated[ToolField, only_tools("function")]] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Literal["none", "auto", "required"] | NamedTool | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
 

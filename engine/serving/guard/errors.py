@@ -173,6 +173,11 @@ def _busy(error: Any) -> ApiError:
     return ApiError(429, error.message, error.hint, code="too_many_requests", headers=headers)
 
 
+def _stopped(error: Any) -> ApiError:
+    headers = {"retry-after": str(SECONDS_TO_LOAD)}
+    return ApiError(503, error.message, error.hint, code="server_stopped", headers=headers)
+
+
 def _memory(error: Any) -> ApiError:
     return ApiError(503, error.message, error.hint, code="out_of_memory", headers=DO_NOT_RETRY)
 
@@ -227,4 +232,5 @@ _KINDS: dict[FailureKind | str, Callable[[Any], ApiError]] = {
     "too_long": _too_long,
     "memory": _memory,
     "no_model": _no_model,
+    "stopped": _stopped,
 }

@@ -8,6 +8,7 @@ from pydantic import Field
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName
+from engine.serving.conversation import only_tools
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
 from engine.serving.messages.blocks import MessageField, TextBlock
@@ -61,7 +62,7 @@ class CountFields(Asked):
     model: Name = ""
     messages: list[MessageField] = Field(max_length=MOST_TURNS, fail_fast=True)
     system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS, fail_fast=True)] | None = None
-    tools: list[OfferedTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tools: list[Annotated[OfferedTool, only_tools("custom")]] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
 
     @property

@@ -9,14 +9,18 @@ from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import SentEvent
 from engine.serving.guard.errors import api_error_of
 from engine.serving.reasoning_tokens import ReasoningTokens
+from engine.serving.responses.input_items import INPUT
 from engine.serving.responses.output_items import (
     ItemStatus,
     OutputCall,
+    OutputCustomCall,
+    OutputItem,
     OutputMessage,
     OutputReasoning,
     OutputReasoningText,
     OutputText,
 )
+from engine.serving.responses.request import CustomTool
 from engine.serving.responses.resource import (
     FailureCode,
     IncompleteDetails,
@@ -25,16 +29,18 @@ from engine.serving.responses.resource import (
     usage_of,
 )
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.tools.tool_template import parsed
 
 
 class ResponseWriter:
     """Writes one response. Its methods give the events in their order; `response` is what they have told so far."""
 
     def __init__(self, response: ResponseResource) -> None:
-        """`response`: has no output yet."""
+        """`response`: has no output yet, and the tools of the request."""
         self.response = response
+        self._custom = frozenset(tool.name for tool in response.tools if isinstance(tool, CustomTool))
         self._events = 0
-        self._open: OutputMessage | OutputReasoning | OutputCall | None = None
+        self._open: OutputItem | None = None
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
@@ -72,10 +78,12 @@ class ResponseWriter:
                     yield from self._add(OutputMessage())
                 yield self._of_item("response.output_text.delta", content_index=0, delta=text, logprobs=[])
             case CallBegun(_, call, name):
-                yield from self._add(OutputCall(call_id=call, name=name))
+                made = OutputCustomCall if name in self._custom else OutputCall
+                yield from self._add(made(call_id=call, name=name))
                 return
             case CallArguments(_, text):
-                yield self._of_item("response.function_call_arguments.delta", delta=text)
+                if isinstance(self._open, OutputCall):
+                    yield self._of_item("response.function_call_arguments.delta", delta=text)
         self._text.append(text)
 
     def _end(self, finished: Finished) -> Iterator[SentEvent]:
@@ -90,7 +98,7 @@ class ResponseWriter:
             response.status, response.completed_at = "completed", int(time.time())
         yield self._of_response(f"response.{response.status}")
 
-    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[SentEvent]:
+    def _add(self, item: OutputItem) -> Iterator[SentEvent]:
         yield from self._close("completed")
         self._open = item
         self.response.output.append(item)
@@ -110,6 +118,8 @@ class ResponseWriter:
                 item.content = [OutputReasoningText(text=text)]
             case OutputCall() as item:
                 item.arguments = text
+            case OutputCustomCall() as item:
+                item.input = _input_of(text)
             case None:
                 return
         item.status = status
@@ -125,9 +135,12 @@ class ResponseWriter:
                 yield self._of_item("response.reasoning_text.done", content_index=0, text=text)
             case OutputCall():
                 yield self._of_item("response.function_call_arguments.done", name=item.name, arguments=text)
+            case OutputCustomCall():
+                yield self._of_item("response.custom_tool_call_input.delta", delta=item.input)
+                yield self._of_item("response.custom_tool_call_input.done", input=item.input)
             case None:
                 return
-        if not isinstance(item, OutputCall):
+        if isinstance(item, OutputMessage | OutputReasoning):
             yield self._of_item("response.content_part.done", content_index=0, part=item.content[0].model_dump())
         yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
         self._open, self._text = None, []
@@ -143,3 +156,10 @@ class ResponseWriter:
     def _event(self, kind: str, **fields: object) -> SentEvent:
         self._events += 1
         return {"type": kind, "sequence_number": self._events - 1, **fields}
+
+
+def _input_of(arguments: str) -> str:
+    """The text for a tool that takes any; what the model wrote where that is cut off."""
+    found = parsed(arguments)
+    text = found.get(INPUT) if isinstance(found, dict) else None
+    return text if isinstance(text, str) else arguments

@@ -1,5 +1,6 @@
 """The items of a request's input, and the conversation that they are."""
 
+import json
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -12,6 +13,8 @@ from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
 from engine.serving.conversation import BETWEEN, Conversation, refuse_media, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
+
+INPUT = "input"  # the one argument of a tool that takes any text
 
 
 class ItemText(Asked):
@@ -43,10 +46,19 @@ class CallItem(Asked):
     arguments: Text
 
 
-class ResultItem(Asked):
-    """What the function gave back."""
+class CustomCallItem(Asked):
+    """The same of a tool that takes any text."""
 
-    type: Literal["function_call_output"]
+    type: Literal["custom_tool_call"]
+    call_id: Name
+    name: Name
+    input: Text
+
+
+class ResultItem(Asked):
+    """What the tool gave back."""
+
+    type: Literal["function_call_output", "custom_tool_call_output"]
     call_id: Name
     output: Text | ItemParts
 
@@ -72,12 +84,13 @@ def _kind_of(item: object) -> object:
         raise InputError(
             say("The input refers to a stored item, and this server stores nothing."), say("Send the item itself.")
         )
-    return item.get("type", "message")
+    return str(item.get("type", "message")).replace("custom_tool_call_output", "function_call_output")
 
 
 InputItem = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
+    | Annotated[CustomCallItem, Tag("custom_tool_call")]
     | Annotated[ResultItem, Tag("function_call_output")]
     | Annotated[ThoughtItem, Tag("reasoning")],
     Discriminator(
@@ -108,6 +121,8 @@ def _tell(conversation: Conversation, item: InputItem) -> None:
                 conversation.say("system" if item.role == "developer" else item.role, text)
         case CallItem():
             conversation.call(ToolCall(item.call_id, item.name, item.arguments))
+        case CustomCallItem():
+            conversation.call(ToolCall(item.call_id, item.name, json.dumps({INPUT: item.input}, ensure_ascii=False)))
         case ResultItem():
             conversation.give_back(item.call_id, BETWEEN.join(texts_of(item.output)))
         case ThoughtItem():

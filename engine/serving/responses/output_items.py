@@ -60,4 +60,15 @@ class OutputCall(BaseModel):
     arguments: str = ""
 
 
-OutputItem = Annotated[OutputMessage | OutputReasoning | OutputCall, Field(discriminator="type")]
+class OutputCustomCall(BaseModel):
+    """A tool that takes any text, which the client is asked to call."""
+
+    type: Literal["custom_tool_call"] = "custom_tool_call"
+    id: str = Field(default_factory=lambda: new_id("ctc"))
+    call_id: str
+    name: str
+    status: ItemStatus = "in_progress"
+    input: str = ""
+
+
+OutputItem = Annotated[OutputMessage | OutputReasoning | OutputCall | OutputCustomCall, Field(discriminator="type")]

@@ -10,11 +10,13 @@ from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName, at_most
+from engine.serving.conversation import only_tools
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
-from engine.serving.responses.input_items import InputItem
+from engine.serving.responses.input_items import INPUT, InputItem
 
 LOG_PROBS = "message.output_text.logprobs"
+INPUT_SCHEMA = {"type": "object", "properties": {INPUT: {"type": "string"}}, "required": [INPUT]}
 ChoiceMode = Literal["auto", "required", "none"]
 
 
@@ -33,10 +35,31 @@ class FunctionTool(Asked):
         return Tool(self.name, self.description or "", json.dumps(self.parameters or {}, ensure_ascii=False))
 
 
-class FunctionChoice(Asked):
-    """This one function has to be called."""
+class CustomTool(Asked):
+    """A tool whose input is any text; the form that it may ask for is told to the model, and not enforced."""
 
-    type: Literal["function"]
+    type: Literal["custom"]
+    name: ToolName
+    description: Text | None = None
+    format: dict[str, Any] | None = None
+
+    @property
+    def tool(self) -> Tool:
+        """As the engine knows it: a function with one argument."""
+        definition = (self.format or {}).get("definition")
+        told = [self.description or "", definition if isinstance(definition, str) else ""]
+        return Tool(self.name, "\n\n".join(filter(None, told)), json.dumps(INPUT_SCHEMA))
+
+
+ToolField = Annotated[
+    Annotated[FunctionTool | CustomTool, Field(discriminator="type")], only_tools("function", "custom")
+]
+
+
+class FunctionChoice(Asked):
+    """This one tool has to be called."""
+
+    type: Literal["function", "custom"]
     name: GivenName
 
 
@@ -68,7 +91,7 @@ class ResponsesFields(SamplingFields):
     input: Text | Annotated[list[InputItem], Field(max_length=MOST_TURNS, fail_fast=True)]
     instructions: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
-    tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: ChoiceMode | FunctionChoice | AllowedFunctions | None = None
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None

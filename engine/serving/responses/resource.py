@@ -11,10 +11,10 @@ from engine.serving.responses.request import (
     AllowedFunctions,
     ChoiceMode,
     FunctionChoice,
-    FunctionTool,
     ReasoningOptions,
     ResponsesFields,
     TextOptions,
+    ToolField,
 )
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -80,7 +80,7 @@ class ResponseResource(BaseModel):
     temperature: float
     text: TextOptions
     tool_choice: ChoiceMode | FunctionChoice | AllowedFunctions = "auto"
-    tools: list[FunctionTool] = []
+    tools: list[ToolField] = []
     top_p: float
     truncation: Literal["disabled"] = "disabled"
     usage: ResponseUsage | None = None

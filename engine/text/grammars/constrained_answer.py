@@ -1,10 +1,13 @@
 """Where the constraint of one answer holds: behind the reasoning of a model that reasons."""
 
+from functools import reduce
+
 from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.reasoning import CHANNELS
 from engine.protocol.sentences import say
-from engine.text.grammars.grammar import AnswerState, Grammar
+from engine.text.grammars.calls_in_text import CallMarks, Either, FreeText
+from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar
 from engine.text.grammars.reasoning_first import (
     Channels,
     Choosing,
@@ -28,15 +31,16 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     a constraint that cannot be used, and where the answer so far does not fit it.
     """
     root = Grammar(constraint, tokenizer.grammar_vocabulary).root
-    state = root if constraint.whole else _before_answer(tokenizer, prompt, root)
-    for token in prompt.answer:
-        state = state.follow(token)
-    if not state.is_possible:
+    state = root if constraint.whole else _before_answer(tokenizer, prompt, *_forms(tokenizer, constraint, root))
+    begun = reduce(lambda state, token: state.follow(token), prompt.answer, state)
+    if not begun.is_possible and constraint.marks and not constraint.other:
+        return state  # a mark that somebody else's text mentions
+    if not begun.is_possible:
         raise InputError(
             say("The answer that is to be continued does not fit the constraint."),
             say("Ask for a new answer, or leave the constraint out."),
         )
-    return state
+    return begun
 
 
 def check_constraint(tokenizer: Tokenizer, constraint: Constraint) -> None:
@@ -44,10 +48,30 @@ def check_constraint(tokenizer: Tokenizer, constraint: Constraint) -> None:
 
     May take seconds, from any thread; the verdict is remembered, so that `state_of_answer` is quick behind it.
     """
-    try_out(constraint, tokenizer.grammar_vocabulary.special)
+    for each in filter(None, (constraint, constraint.other)):
+        try_out(each, tokenizer.grammar_vocabulary.special)
 
 
-def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) -> AnswerState:
+def _forms(
+    tokenizer: Tokenizer, constraint: Constraint, root: AnswerState
+) -> tuple[AnswerState, dict[str, AnswerState]]:
+    """What the answer may be, and by the name of a tool what a message to it is, where calls are messages."""
+    masks, other = tokenizer.grammar_masks, constraint.other
+    opened = ((mark, tokenizer.encode_onward(mark.opening)) for mark in constraint.marks)
+    begun = [(mark, reduce(lambda state, token: state.follow(token), tokens, root)) for mark, tokens in opened]
+    recipients = {mark.text: state for mark, state in begun if mark.place == "recipient"}
+    form = Grammar(other, tokenizer.grammar_vocabulary).root if other else ANYTHING
+    if recipients:
+        return form, recipients
+    if other:
+        return Either(masks, (root, form)), {}
+    marks = CallMarks(masks, begun, tokenizer.special_tokens)
+    return (FreeText(marks, is_first=bool(marks.first)) if begun else root), {}
+
+
+def _before_answer(
+    tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState, calls: dict[str, AnswerState]
+) -> AnswerState:
     """As the prompt begins the answer, and as the model marks its reasoning."""
     reasoning, signs = tokenizer.reasoning, tokenizer.signs
     if not reasoning.is_known:
@@ -56,7 +80,7 @@ def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) ->
     tail = "".join(map(tokenizer.piece, asked[-TAIL:])).rstrip()
     if reasoning.own == CHANNELS:
         is_answer = tail.endswith("<|message|>") and ANSWER_CHANNEL in tail.rpartition("<|channel|>")[2]
-        return answer if is_answer else Channels(signs, tokenizer, answer, header=())
+        return answer if is_answer else Channels(signs, tokenizer, answer, (), calls)
     masks = tokenizer.grammar_masks
     behind = Gap(masks, answer)
     if reasoning.is_control:

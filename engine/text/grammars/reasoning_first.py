@@ -1,13 +1,16 @@
 """Where a constraint of the answer begins: behind the model's reasoning, which is free. States, as a grammar's."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
+from itertools import groupby
 
 from engine.text.grammars.grammar import NOTHING, AnswerState
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, Sign
 from engine.text.text_stream import Decoder, channel_of
+from engine.text.tools.headers import RECIPIENT
 
 GAP = 2  # tokens of line breaks between reasoning and answer, which are part of neither
 
@@ -20,6 +23,7 @@ class Masks:
         self.breaks = frozenset(token for token, text in vocabulary.spelled.items() if not text.strip(b"\n"))
         self._openings: dict[bytes, frozenset[int]] = {}
         self._closing: dict[tuple[bytes, int], dict[int, bytes]] = {}
+        self._nearing: dict[tuple[bytes, ...], frozenset[int]] = {}
 
     def opening(self, rest: bytes) -> frozenset[int]:
         """Tokens whose text begins with `rest`, or is a beginning of it."""
@@ -37,12 +41,34 @@ class Masks:
             self._closing[mark, known] = fitting
         return self._closing[mark, known]
 
+    def nearing(self, marks: tuple[bytes, ...]) -> frozenset[int]:
+        """Tokens with one of the marks in their text, or with the beginning of one at its end."""
+        if marks not in self._nearing:
+            begun = {mark[:size] for mark in marks for size in range(1, len(mark))}
+            found = re.compile(b"|".join([*map(re.escape, marks), *(re.escape(each) + rb"\Z" for each in begun)]))
+            spelled = self.vocabulary.spelled.items() if marks else ()
+            self._nearing[marks] = frozenset(token for token, text in spelled if found.search(text))
+        return self._nearing[marks]
+
+    def behind(self, state: AnswerState, text: bytes) -> AnswerState:
+        """The state with more text behind it, whichever tokens write it."""
+        tokens, spelled = self.vocabulary.encode(text), self.vocabulary.spelled
+        if b"".join(spelled[token] for token in tokens) != text:
+            return NOTHING
+        return reduce(lambda state, token: state.follow(token), tokens, state)
+
     def all_but(self, tokens: Collection[int]) -> bytes:
         """Every token of the vocabulary but these."""
         bits = (1 << self.vocabulary.size) - 1
         for token in tokens:
             bits &= ~(1 << token)
         return bits.to_bytes(-(-self.vocabulary.size // 32) * 4, "little")
+
+    def union(self, masks: Iterable[bytes]) -> bytes:
+        """What one of them allows."""
+        each = [*masks]
+        bits = reduce(int.__or__, (int.from_bytes(mask, "little") for mask in each))
+        return bits.to_bytes(max(map(len, each)), "little")
 
     def also(self, state: AnswerState, tokens: Collection[int]) -> bytes | None:
         """What the state allows, and these tokens; a state that is not possible allows none."""
@@ -154,12 +180,7 @@ class ThinkingInText:
 
     def _behind(self, text: bytes) -> AnswerState:
         """The answer that begins with this text."""
-        if not text:
-            return Gap(self.masks, self.answer)
-        tokens, spelled = self.masks.vocabulary.encode(text), self.masks.vocabulary.spelled
-        if b"".join(spelled[token] for token in tokens) != text:
-            return NOTHING
-        return reduce(lambda state, token: state.follow(token), tokens, self.answer)
+        return self.masks.behind(self.answer, text) if text else Gap(self.masks, self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,24 +216,26 @@ class ChoosingInText:
 class Channels:
     """Messages in channels, each with its header; the answer is what comes in that of answers.
 
-    `header`: the tokens of one that is being written, else None.
+    `header`: the tokens of one that is being written, else None. `calls`: by a tool's name what a message to it is.
     """
 
     signs: Mapping[int, Sign]
     decoder: Decoder
     answer: AnswerState
     header: tuple[int, ...] | None = None
+    calls: Mapping[str, AnswerState] = field(default_factory=dict)
     is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """A header ends where its message begins."""
-        sign = self.signs.get(token)
-        if sign is Sign.MESSAGE and channel_of(self.header or (), self.decoder) == ANSWER_CHANNEL:
-            return self.answer
-        header: tuple[int, ...] | None = () if sign is Sign.HEADER else None
-        if sign is None and self.header is not None and len(self.header) < LONGEST_HEADER:
-            header = (*self.header, token)
-        return Channels(self.signs, self.decoder, self.answer, header)
+        sign, header = self.signs.get(token), self.header
+        if sign is Sign.MESSAGE:
+            return self._message(header or ())
+        if sign is Sign.HEADER or (header is not None and len(header) < LONGEST_HEADER):
+            header = (*header, token) if header is not None else ()
+        else:
+            header = None
+        return Channels(self.signs, self.decoder, self.answer, header, self.calls)
 
     def allowed(self) -> bytes | None:
         """Anything."""
@@ -220,3 +243,12 @@ class Channels:
 
     def settle(self) -> None:
         """Nothing to forget."""
+
+    def _message(self, header: tuple[int, ...]) -> AnswerState:
+        parts = [tuple(run) for is_sign, run in groupby(header, lambda token: token in self.signs) if not is_sign]
+        if parts and channel_of(parts[-1], self.decoder) == ANSWER_CHANNEL:
+            return self.answer
+        runs = (run for is_text, run in groupby(header, self.decoder.writes_text) if is_text)
+        called = RECIPIENT.search(" ".join(self.decoder.decode([*run]).strip() for run in runs))
+        after = Channels(self.signs, self.decoder, self.answer, None, self.calls)
+        return self.calls.get(called[1], after) if called else after

@@ -3,11 +3,12 @@
 import re
 import secrets
 import string
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from engine.protocol.options import CallMark
 from engine.protocol.tools import Tool
-from engine.text.tools.call_syntax import HARMONY_END, HARMONY_MARK, CallSyntax
+from engine.text.tools.call_syntax import HARMONY_CALL, HARMONY_END, HARMONY_MARK, CallSyntax
 from engine.text.tools.divider import IGNORED_MARK, CallDivider, Reader
 from engine.text.tools.headed import EitherWay, Headed
 from engine.text.tools.objects import Objects
@@ -40,6 +41,18 @@ class Format:
     def marks(self) -> tuple[str, ...]:
         """All strings that tell calls from content."""
         return (*self.readers, *self.closers, *self.inner)
+
+    def call_marks(self, names: Iterable[str]) -> tuple[CallMark, ...]:
+        """What begins calls of the tools of these names where they are written as `syntax` has it."""
+        if self.syntax.alone:
+            return tuple(CallMark(name, HARMONY_CALL.format(name=name), "recipient") for name in names)
+        opening = self.syntax.begin + self.syntax.before
+        read = [mark for mark in self.and_hermes().readers if mark in opening]
+        marks = [CallMark(mark, opening[: opening.index(mark) + len(mark)]) for mark in read]
+        if self.first:
+            marks += [CallMark(mark, "") for mark in self.readers]
+            marks += [CallMark(f'{opening}{name}"', f'{opening}{name}"', "first") for name in names]
+        return tuple(marks)
 
     def new_id(self) -> str:
         """An id for a call, as the templates of this format want them."""

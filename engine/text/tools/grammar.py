@@ -11,6 +11,8 @@ from engine.text.tools.schemas import Schema, alone, argument, types, values_of
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+# Passes over what the library does not know of a schema, and takes one of several cases for any of them.
+LENIENT = {"lenient": True, "coerce_one_of": True}
 # Other ways to tell of names.
 COMBINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "unevaluatedProperties"})
 # What a schema without a type says of values that are no strings: as JSON they fit it.
@@ -24,15 +26,22 @@ NUMBER = "/[0-9]{1,3}/"
 
 @dataclass(frozen=True, slots=True)
 class CallGrammar:
-    """Writes it. `special`: the ids of the special tokens by name, which a grammar knows by number."""
+    """Writes it. `special`: the ids of the special tokens by name, which a grammar knows by number.
+
+    `lenient`: schemas hold as far as the library knows their keywords.
+    """
 
     syntax: CallSyntax
     special: Mapping[str, int]
+    lenient: bool = False
 
     def text(self, schemas: Mapping[str, Schema], several: bool) -> str:
         """A grammar of one call of any of these tools, or of one and more."""
         syntax = self.syntax
-        more = f"({self._said(syntax.between)} call)*" if several and not syntax.alone else ""
+        between = self._said(syntax.between)
+        more = f"({between} call)*" if several and not syntax.alone else ""
+        if more and syntax.between.isspace():
+            more = " ".join((more, f"({between})?"))  # written by habit, it must not oblige to another call
         rules = [
             f"start: thought? {self._said(syntax.begin)} call {more} {self._said(syntax.end)}",
             f"thought: {self._thought()}",
@@ -66,7 +75,7 @@ class CallGrammar:
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
         if self.syntax.tags is None:
-            yield f"{rule}: {_json({**_closed(schema), **schema})}"
+            yield f"{rule}: {self._json({**_closed(schema), **schema})}"
             return
         tags, names, required = self.syntax.tags, *_properties(schema)
         each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
@@ -81,7 +90,20 @@ class CallGrammar:
                 suffix = "" if end else f"[suffix={_quoted(tags.value_close)}]"
                 yield f"{rule}_{place}_text{suffix}: {_text(part, line)}"
             else:
-                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.value_close}{chr(10)}')}"
+                value, end = self._value(part, schema), self._said(f"{line}{tags.value_close}\n")
+                yield f"{rule}_{place}: {key} {value} {end}"
+
+    def _value(self, part: Schema, whole: Schema) -> str:
+        """An argument that is no text of its own: one of some values, or JSON."""
+        values = values_of(part, whole)
+        if any(isinstance(value, str) for value in values):
+            words = dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in values)
+            return f"({' | '.join(map(_quoted, words))})"
+        return self._json(alone(part, whole))
+
+    def _json(self, schema: Mapping[str, Any]) -> str:
+        options = {**PYTHON_JSON, **(LENIENT if self.lenient else {})}
+        return f"%json {json.dumps({**schema, 'x-guidance': options})}"
 
 
 def _closed(schema: Schema) -> dict[str, Any]:
@@ -122,16 +144,3 @@ def _length(bound: object) -> int | None:
     if not isinstance(bound, int | float) or isinstance(bound, bool):
         return None
     return int(bound) if bound >= 0 and bound % 1 == 0 else None
-
-
-def _value(part: Schema, whole: Schema) -> str:
-    """An argument that is no text of its own: one of some values, or JSON."""
-    values = values_of(part, whole)
-    if any(isinstance(value, str) for value in values):
-        words = dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in values)
-        return f"({' | '.join(map(_quoted, words))})"
-    return _json(alone(part, whole))
-
-
-def _json(schema: Mapping[str, Any]) -> str:
-    return f"%json {json.dumps({**schema, 'x-guidance': PYTHON_JSON})}"

@@ -6,9 +6,11 @@ from typing import Any
 
 import openai
 import pytest
+from anthropic import Anthropic
 from openai import OpenAI
 
 from tests.engine.serving.conftest import STORY
+from tests.engine.serving.played_engines import begin_answers_with
 from tests.engine.serving.test_chat_completions import ask, joined
 
 SCHEMA = {
@@ -50,6 +52,75 @@ def test_a_form_holds_where_no_tool_may_be_called(client: OpenAI) -> None:
     assert json.loads(answer.content)["mood"] in ("merry", "grim")
 
 
+SAID = "I look. "
+
+
+@pytest.fixture
+def calling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that say something and begin a call of their own accord, as no small model does."""
+    begin_answers_with(monkeypatch, f"{SAID}<tool_call>")
+
+
+@pytest.mark.usefixtures("calling")
+@pytest.mark.parametrize("sampled", [{}, {"temperature": 1, "seed": 3}])
+def test_a_call_that_an_answer_makes_as_it_likes_fits_its_schema(client: OpenAI, sampled: Any) -> None:
+    fields: Any = {"tools": [TOOL], "parallel_tool_calls": False, **LONG, **sampled}
+    answer = ask(client, **fields).choices[0]
+    (call,) = answer.message.tool_calls
+    assert json.loads(call.function.arguments)["mood"] in ("merry", "grim")
+    assert (answer.message.content, answer.finish_reason) == (SAID.strip(), "tool_calls")
+    chunks = list(ask(client, stream=True, **fields))
+    parts = [part for chunk in chunks for part in chunk.choices[0].delta.tool_calls or ()]
+    assert "".join(part.function.arguments or "" for part in parts) == call.function.arguments
+    assert joined(chunks) == answer.message.content
+
+
+@pytest.mark.parametrize("begun", [f"{SAID}<tool_call>", "<"])
+def test_calls_fit_their_schemas_at_every_address(client: OpenAI, monkeypatch: pytest.MonkeyPatch, begun: str) -> None:
+    """Of their own accord, and where an answer must have a form if it calls nothing."""
+    begin_answers_with(monkeypatch, begun)
+    form = {"format": {"type": "json_schema", "name": "mood", "schema": SCHEMA}} if begun == "<" else {}
+    tool: Any = {"type": "function", "name": "tell", "parameters": SCHEMA}
+    fields: Any = {"parallel_tool_calls": False, "max_output_tokens": 60, "text": form}
+    call: Any = client.responses.create(model="", input=STORY, tools=[tool], **fields).output[-1]
+    assert json.loads(call.arguments)["mood"] in ("merry", "grim")
+    with Anthropic(base_url=str(client.base_url).removesuffix("/v1/"), api_key="none", max_retries=0) as anthropic:
+        choice: Any = {"type": "auto", "disable_parallel_tool_use": True}
+        tools: Any = [{"name": "tell", "input_schema": SCHEMA}]
+        asked: Any = {"messages": [{"role": "user", "content": STORY}], "max_tokens": 60, "output_config": form}
+        message = anthropic.messages.create(model="", tools=tools, tool_choice=choice, **asked)
+        assert message.stop_reason == "tool_use"
+        assert message.content[-1].input["mood"] in ("merry", "grim")
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_free_text_beside_tools_is_what_it_would_be_without_a_grammar(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    fields: Any = {"tools": [TOOL], "max_tokens": 30, "temperature": temperature, "seed": 1}
+    held = ask(client, **fields).choices[0].message.content
+    monkeypatch.setattr("engine.serving.question.tool_constraint", lambda *_: None)
+    assert held == ask(client, **fields).choices[0].message.content
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("calls", [False, True])
+def test_beside_tools_an_answer_calls_or_has_its_form(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch, calls: bool, stream: bool
+) -> None:
+    begin_answers_with(monkeypatch, "<" if calls else "{")
+    fields: Any = {"tools": [TOOL], "response_format": FORMAT, "parallel_tool_calls": False, **LONG}
+    if stream:
+        chunks = list(ask(client, stream=True, **fields))
+        parts = [part for chunk in chunks for part in chunk.choices[0].delta.tool_calls or ()]
+        given, said = "".join(part.function.arguments or "" for part in parts), joined(chunks)
+    else:
+        message = ask(client, **fields).choices[0].message
+        given, said = "".join(call.function.arguments for call in message.tool_calls or ()), message.content or ""
+    assert json.loads(given if calls else said)["mood"] in ("merry", "grim")
+    assert not (said if calls else given)
+
+
 def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
     chunks = list(ask(client, tools=[TOOL], tool_choice="required", parallel_tool_calls=False, stream=True, **LONG))
     parts = [part for chunk in chunks for part in chunk.choices[0].delta.tool_calls or ()]
@@ -69,7 +140,6 @@ def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
         {"tools": [{"type": "function", "function": {"name": ""}}]},
         {"extra_body": {"grammar": "root ::= ("}},
         {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": ""}}},
-        {"tools": [TOOL], "response_format": FORMAT},
         {"tools": [TOOL], "tool_choice": "required", "response_format": FORMAT, "extra_body": {"guided_regex": "a+"}},
     ],
 )

@@ -1,8 +1,10 @@
 """Where a server listens, and what is told where it cannot."""
 
 import errno
+import json
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -11,6 +13,7 @@ import pytest
 from engine.errors import InputError
 from engine.protocol.serving import ServeOptions
 from engine.serving import listening
+from tests.engine.serving.stub import PATH, running, soon
 
 
 @pytest.mark.parametrize(("system", "is_shared"), [("posix", True), ("nt", False)])
@@ -45,3 +48,19 @@ def test_where_it_cannot_listen_the_hint_is_about_what_is_wrong(
     with pytest.raises(InputError) as raised:
         listening._bind(ServeOptions(port=0))
     assert raised.value.hint == hint
+
+
+def test_answers_under_way_end_with_the_server_and_say_so() -> None:
+    with running() as server, ThreadPoolExecutor(1) as other:
+        with server.http.stream("POST", PATH, json={"rounds": 1000, "stream": True}) as streamed:
+            events = (line.removeprefix("data: ") for line in streamed.iter_lines() if line.startswith("data: "))
+            assert json.loads(next(events)) == {"text": "word "}
+            server.engine.gate.clear()
+            whole = other.submit(server.anyone.post, PATH, json={}, headers=dict(server.http.headers))
+            assert soon(lambda: server.desk.waiting == 1)
+            server.listening.close()
+            *_, last = events
+        assert json.loads(last)["error"]["code"] == "server_stopped"
+        refused = whole.result()
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_stopped")
+        assert soon(lambda: server.desk.waiting == 0)

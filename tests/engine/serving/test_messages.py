@@ -168,6 +168,7 @@ def thoughts_of(text: str) -> list[Piece]:
         ({"messages": []}, "empty"),
         ({"extra": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"max_tokens": 0}, "max_tokens"),
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "no tool of the type 'web_search_2"),
         ({"messages": [{"role": "user", "content": STORY * 3000}]}, "tokens"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "files cannot be read"),
     ],

@@ -13,7 +13,7 @@ from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.responses.request import ResponsesFields
 from tests.engine.serving.conftest import STORY, Running, Wait
-from tests.engine.serving.played_engines import FLY, Flying, Hearing, break_after_the_first_round
+from tests.engine.serving.played_engines import FLY, Flying, Hearing, begin_answers_with, break_after_the_first_round
 
 CHAT = (ChatMessage("user", STORY),)
 TWELVE = GenerateOptions(max_new_tokens=12)
@@ -142,6 +142,10 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),
         ({"tools": TOOLS, "tool_choice": {**ALLOWED, "tools": [{"type": "function", "name": "swim"}]}}, "swim"),
         ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
+        *(
+            ({"tools": [*TOOLS, {"type": kind}]}, f"no tool of the type '{kind}'")
+            for kind in ("web_search", "file_search", "code_interpreter", "mcp", "local_shell")
+        ),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -150,6 +154,27 @@ def test_what_cannot_be_answered_is_a_clear_400(
 ) -> None:
     with pytest.raises(openai.BadRequestError, match=words):
         ask(client, stream=stream, **fields)
+
+
+def test_a_tool_that_takes_any_text_is_called_with_text(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    hearing = Hearing(monkeypatch)
+    begin_answers_with(monkeypatch, '<tool_call>\n{"name": "patch", "arguments": {"input": "a \\"b\\"\\n')
+    form = {"type": "grammar", "syntax": "lark", "definition": "start: /x/"}
+    tool: Any = {"type": "custom", "name": "patch", "description": "Patches.", "format": form}
+    fields: Any = {"tools": [tool, *TOOLS], "parallel_tool_calls": False, "max_output_tokens": 90}
+    whole = ask(client, **fields)
+    (call,) = whole.output
+    assert (call.type, call.name, call.input[:6]) == ("custom_tool_call", "patch", 'a "b"\n')
+    assert hearing.asked[-1].tools[0].description == "Patches.\n\nstart: /x/"
+    with client.responses.stream(model="", input=STORY, temperature=0, **fields) as stream:
+        events = list(stream)
+    assert [event.type for event in events if "input" in event.type][-1] == "response.custom_tool_call_input.done"
+    assert [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"] == [call.input]
+    result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}
+    ask(client, input=[{"role": "user", "content": STORY}, call, result], **fields)
+    _, said, given = hearing.asked[-1].chat
+    assert json.loads(said.tool_calls[0].arguments) == {"input": call.input}
+    assert (given.role, given.content) == ("tool", "done")
 
 
 def test_another_model_is_not_found(client: OpenAI) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.errors import InputError, OutOfMemory
 from engine.model.context import Context
-from engine.protocol.options import Constraint, SamplingOptions, SpeculationOptions
+from engine.protocol.options import CallMark, Constraint, SamplingOptions, SpeculationOptions
 from engine.speculation.constrained_scorer import ConstrainedScorer, _mask_rows, forbidden_of
 from engine.speculation.interfaces import Fixed, Method, PathState, Scorer
 from engine.speculation.merged_draft import MergedDraft
@@ -19,7 +19,9 @@ from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.specexec import BorrowingSpecExec, SpecExec
 from engine.speculation.methods.verification import Sampler, Uniforms, distribution, inverse_cdf, penalise
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
+from engine.text.grammars.calls_in_text import CallMarks
 from engine.text.grammars.grammar import Grammar
+from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
@@ -146,10 +148,10 @@ class Idle:
         return self._scorer.score(tokens, parents, last)
 
 
-def plainly(logits_of: TableModel | Context, sampling: SamplingOptions) -> list[int]:
+def plainly(logits_of: TableModel | Context, sampling: SamplingOptions, longest: int = 1 << 20) -> list[int]:
     """The same answer, a token at a time, without any of the code above."""
     uniforms, answer = Uniforms(sampling.seed), list[int]()
-    while not answer or answer[-1] != END:
+    while len(answer) < longest and (not answer or answer[-1] != END):
         text = [*PROMPT, *answer]
         if isinstance(logits_of, TableModel):
             row = logits_of.logits(text)
@@ -197,6 +199,45 @@ def test_the_same_text_as_from_a_plain_loop(make: str, temperature: float) -> No
         for each in outcome.rounds:
             assert all(log_prob > -torch.inf for log_prob in each.log_probs)
     assert accepted or make in ("lookup", "none")
+
+
+def before_calls(_pattern: str = "") -> PathState:
+    """Free text up to a c, behind which a grammar holds."""
+    spelled = {token: text.encode() for token, text in enumerate(TOKENS)}
+    vocabulary = GrammarVocabulary(spelled, {END: "<end>"}, [END], LETTERS)
+    calls = Grammar(Constraint("regex", "c(b|ba)"), vocabulary).root
+    return CallMarks(Masks(vocabulary), [(CallMark("c", "c"), calls.follow(TOKENS.index("c")))], {}).plain
+
+
+def followers_beside_calls(answer: Sequence[int]) -> list[int]:
+    """The same as `followers`; in free text, padding too."""
+    said = "".join(TOKENS[token] for token in answer if token < END)
+
+    def may_be(text: str, *, ends: bool = False) -> bool:
+        _, mark, call = text.partition("c")
+        return not mark or (call in ("b", "ba") if ends else "ba".startswith(call))
+
+    others = [*([END] if may_be(said, ends=True) else []), *([] if "c" in said else [END + PADDING])]
+    return [token for token, more in enumerate(TOKENS) if may_be(said + more)] + others
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("make", ["specexec", "both", "none"])
+def test_free_text_up_to_a_call_is_the_same_as_from_a_plain_loop(
+    make: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.first", before_calls)
+    monkeypatch.setattr(f"{__name__}.followers", followers_beside_calls)
+    called = 0
+    for seed in range(choose(20, 100)):
+        target, draft = Branching(SIZE, seed), Branching(SIZE, seed + seed % 2)
+        sampling = SamplingOptions(temperature=temperature, seed=seed)
+        outcome = write_by(make, target, draft, sampling)
+        assert outcome.tokens == plainly(target, sampling, LONGEST)
+        if make == "specexec":
+            assert_all_may_follow(outcome)
+        called += any("c" in TOKENS[token] for token in outcome.tokens if token < END)
+    assert called > 0
 
 
 class Forgetful(Branching):
@@ -290,7 +331,7 @@ def test_a_round_that_ran_out_of_memory_is_begun_again(is_target_short: bool) ->
 
 
 def test_masks_of_padded_smaller_and_odd_vocabularies() -> None:
-    masks = [bytes([0b0000_0101, 0, 0, 0]), bytes([0, 0b1000_0000, 0, 0])]
+    masks = [bytes([0b0000_0101, 0, 0, 0]), bytes([0, 0b1000_0000, 0, 0, 0, 0, 0, 0])]
     for vocabulary in (3, 16, 32, 40):
         forbidden = forbidden_of(masks, vocabulary, torch.device("cpu"))
         allowed = [(~row).nonzero().flatten().tolist() for row in forbidden]

@@ -1,0 +1,51 @@
+"""How a load is told on stderr: one line that is rewritten on a terminal, few lines elsewhere."""
+
+import io
+import os
+import shutil
+import sys
+
+import pytest
+
+from engine.cli.progress import LoadingSaid
+from engine.cli.serving_log import ServingLog
+from engine.protocol.messages import Loading
+
+STAGES = [Loading(1, "Reading", 0, 1), *(Loading(1, "Loading big", done, 200) for done in range(201))]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(written: str, columns: int) -> list[str]:
+    """The lines as a terminal has them at the end."""
+    lines = []
+    for line in written.split("\n"):
+        cells = ""
+        for part in line.split("\r"):
+            assert len(part) < columns, "what wraps cannot be rewritten"
+            cells = part + cells[len(part) :]
+        lines.append(cells.rstrip())
+    return lines
+
+
+def test_a_terminal_has_one_line_for_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((24, 24)))
+    log = ServingLog()
+    for event in STAGES:
+        log.tell_load(event)
+    log.say("A request")
+    log.end()
+    assert shown(terminal.getvalue(), 24) == ["Reading", "Loading big: 200 of 200", "A request", ""]
+
+
+def test_elsewhere_there_is_a_line_for_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    said = LoadingSaid()
+    for event in STAGES:
+        said.hear(event)
+    said.end()
+    tenths = [f"Loading big: {done} of 200" for done in range(0, 201, 20)]
+    assert capsys.readouterr().err.splitlines() == ["Reading", *tenths]
