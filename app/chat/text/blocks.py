@@ -1,8 +1,8 @@
 """Cuts growing Markdown into blocks: those that can no longer change, and the open tail.
 
 Only the tail is parsed and drawn again when text arrives, so the cost of a word does not grow with the answer. A block
-that grows without end is cut into pieces, so that what is drawn again stays short. A JSON document that begins the text,
-such as an answer that was held to JSON, is a block of code.
+that grows without end is cut into pieces, so that what is drawn again stays short. A JSON document that begins the
+text, such as an answer that was held to JSON, is a block of code.
 """
 
 import itertools
