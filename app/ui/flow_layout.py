@@ -1,6 +1,6 @@
 """A layout that sets its widgets side by side and goes on in a new line where there is no room left.
 
-What can be narrower if it is taller, as a label that wraps its words, has lines of its own.
+What can be narrower than it wants to be, as a label that wraps its words, takes what is left of a line.
 """
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
@@ -70,11 +70,13 @@ class FlowLayout(QLayout):
         parent = self.parentWidget()
         direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
         for item in self._shown():
-            size = item.sizeHint()
-            if item.hasHeightForWidth():
-                size = QSize(rect.width(), item.heightForWidth(rect.width()))
-            if x > rect.x() and x + size.width() > rect.x() + rect.width():
+            end = rect.x() + rect.width()
+            if x > rect.x() and x + item.minimumSize().width() > end:
                 x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
+            size = item.sizeHint()
+            size.setWidth(max(item.minimumSize().width(), min(size.width(), end - x)))
+            if item.hasHeightForWidth():
+                size.setHeight(item.heightForWidth(size.width()))
             if move:
                 item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
             x += size.width() + self._gap
