@@ -11,7 +11,8 @@ from app.tree.ribbon.ribbon import Ribbon, about
 from app.tree.rounds.player import SPEEDS, Player
 from app.tree.widgets import line_of_words, tool_button
 from app.ui.colors import TreeColors
-from app.ui.widgets import fill, row_of
+from app.ui.flow_layout import flow_of
+from app.ui.widgets import fill
 from engine.protocol.messages import Round
 
 LARGER_BUDGET = 64
@@ -142,10 +143,7 @@ class Timeline(QWidget):
         self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
-        row = row_of((self.back, self.play, self.forth, self.place), 4)
-        row.addStretch(1)
-        row.addWidget(self.speed)
-        row.addWidget(self.live)
+        row = flow_of((self.back, self.play, self.forth, self.place, self.speed, self.live), 4, self)
         row.setContentsMargins(8, 0, 4, 4)
         fill(self, (self.ribbon, row), 2)
 

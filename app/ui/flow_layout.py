@@ -3,8 +3,19 @@
 What can be narrower than it wants to be, as a label that wraps its words, takes what is left of a line.
 """
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
+
+
+def flow_of(widgets: Iterable[QWidget], gap: int, parent: QWidget) -> QWidget:
+    """These widgets side by side, in as many lines as they need."""
+    made = QWidget(parent)
+    row = FlowLayout(made, gap, gap)
+    for each in widgets:
+        row.addWidget(each)
+    return made
 
 
 class FlowLayout(QLayout):
@@ -67,18 +78,26 @@ class FlowLayout(QLayout):
     def _arrange(self, rect: QRect, move: bool) -> int:
         """Go through the rows, and move the items if asked to; returns the height of them all."""
         x, y, row_height = rect.x(), rect.y(), 0
-        parent = self.parentWidget()
-        direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
+        row: list[tuple[QLayoutItem, QRect]] = []
         for item in self._shown():
             end = rect.x() + rect.width()
             if x > rect.x() and x + item.minimumSize().width() > end:
-                x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
+                self._place(row if move else [], rect, row_height)
+                x, y, row_height, row = rect.x(), y + row_height + self._line_gap, 0, []
             size = item.sizeHint()
             size.setWidth(max(item.minimumSize().width(), min(size.width(), end - x)))
             if item.hasHeightForWidth():
                 size.setHeight(item.heightForWidth(size.width()))
-            if move:
-                item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
+            row.append((item, QRect(QPoint(x, y), size)))
             x += size.width() + self._gap
             row_height = max(row_height, size.height())
+        self._place(row if move else [], rect, row_height)
         return y + row_height - rect.y()
+
+    def _place(self, row: list[tuple[QLayoutItem, QRect]], rect: QRect, height: int) -> None:
+        """Give the items of a row their places, each in the middle of its height."""
+        parent = self.parentWidget()
+        direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
+        for item, place in row:
+            place.translate(0, (height - place.height()) // 2)
+            item.setGeometry(QStyle.visualRect(direction, rect, place))

@@ -107,6 +107,39 @@ def test_a_wide_window_gives_its_docks_back_what_a_narrow_one_took(window: MainW
     assert [each.width() for each in docks] == wide
 
 
+def test_a_narrow_window_takes_room_from_its_docks_before_it_takes_it_from_the_chat(window: MainWindow) -> None:
+    window.resize(1000, 700)
+    QGuiApplication.processEvents()
+    assert window.chat_panel.width() >= 470
+    assert window.chats_dock.width() >= 160
+
+
+@pytest.mark.parametrize("state", ["empty", "answered", "of long names"])
+def test_it_can_be_narrow_whatever_it_shows(window: MainWindow, link: FakeLink, state: str) -> None:
+    if state == "answered":
+        window.chat.ask("Hello")
+        link.say("Good", " day", " to", " you")
+        link.finish(passes=2)
+    elif state == "of long names":
+        words = "Ready: " + "a-model-of-a-long-name " * 9
+        window.status_area.words.setText(words)
+        assert window.status_area.words.minimumSizeHint().width() == 0
+    window.resize(100, 600)
+    QGuiApplication.processEvents()
+    assert window.width() <= 640
+    composer = window.chat_panel.composer
+    assert composer.speculation.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly
+    for dock in (window.chats_dock, window.tree_dock):
+        dock.hide()
+    QGuiApplication.processEvents()
+    window.resize(100, 600)
+    QGuiApplication.processEvents()
+    assert window.width() <= 400
+    window.resize(1200, 600)
+    QGuiApplication.processEvents()
+    assert composer.speculation.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+
+
 def test_a_dock_that_was_dragged_stays_as_it_was_dragged(window: MainWindow) -> None:
     window.resize(1400, 700)
     QGuiApplication.processEvents()
