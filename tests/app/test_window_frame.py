@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.library.picker.dialog import ModelsDialog
@@ -85,6 +85,25 @@ def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWind
     assert models.height() < room.height()
     assert models.width() <= max(room.width(), models.minimumSizeHint().width())
     assert models.minimumSizeHint().height() < 480, "a laptop's screen at 150 percent"
+
+
+@pytest.mark.parametrize("name", ["models", "server", "preferences", "compare", "export_picture", "palette"])
+def test_what_is_opened_can_be_as_small_as_a_small_screen_at_200_percent(
+    window: MainWindow, link: FakeLink, name: str
+) -> None:
+    window.chat.ask("Hello")
+    link.say("Good", " day")
+    link.finish(passes=2)
+    window.resize(660, 330)
+    QGuiApplication.processEvents()
+    before = {each for each in QApplication.topLevelWidgets() if each.isVisible()}
+    getattr(window.actions_, name).trigger()
+    QGuiApplication.processEvents()
+    (opened,) = {each for each in QApplication.topLevelWidgets() if each.isVisible()} - before
+    for each in (window, opened):
+        assert each.minimumSizeHint().width() <= 667
+        assert each.minimumSizeHint().height() <= 350
+    opened.close()
 
 
 def test_menus_show_what_is_on(window: MainWindow) -> None:

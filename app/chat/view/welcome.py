@@ -2,14 +2,23 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.view.conversation_view import COLUMN_WIDTH
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.theme import application_icon
-from app.ui.widgets import label, row_of
+from app.ui.widgets import label, page_body, row_of
 from engine.protocol.options import EMBEDDED
 
 EXAMPLES = (
@@ -30,13 +39,14 @@ _AROUND = 80  # pixels: what stands beside and between the examples
 _LEAST_EXAMPLE = 100  # pixels: two of them must not keep a window from growing narrow enough for one
 
 
-class Welcome(QWidget):
+class Welcome(QScrollArea):
     """The empty chat; an example that is clicked is asked."""
 
     example_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        body = page_body(self)
         self._about = label("welcome-about", tr(_DEMO), self)
         self.examples = [self._example(text) for text in EXAMPLES]
         title = label("welcome-title", tr("What shall we talk about?"), self)
@@ -60,20 +70,19 @@ class Welcome(QWidget):
         row.addStretch(1)
         row.addWidget(inner, 1000)
         row.addStretch(1)
-        outer = QVBoxLayout(self)
+        outer = QVBoxLayout(body)
         outer.setContentsMargins(24, 12, 24, 12)
         outer.addStretch(2)
         outer.addLayout(row)
         outer.addStretch(3)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Where two examples have no room beside each other, they stand below each other; what has none is hidden."""
+        """Where two examples have no room beside each other, they stand below each other; a picture needs room, too."""
         super().resizeEvent(event)
         needed = max(each.sizeHint().width() for each in self.examples)
         narrow, direction = self.width() < 2 * needed + _AROUND, QBoxLayout.Direction
-        self._pairs[0].setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
-        for each in self.examples[2:]:
-            each.setVisible(not narrow)
+        for pair in self._pairs:
+            pair.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
         self._picture.setVisible(self.height() >= _TALL)
 
     def show_engine_state(self, state: EngineState) -> None:
