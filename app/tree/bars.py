@@ -97,9 +97,8 @@ class RecordingBar(QWidget):
 
     def show_recording(self, name: str, rounds: int, is_whole: bool) -> None:
         """Say which one, and how much of it is there."""
-        words = (
-            tr("Recording “{name}”: {count} rounds") if is_whole else tr("Recording “{name}”: {count} rounds so far…")
-        )
+        one, more = tr("Recording “{name}”: 1 round"), tr("Recording “{name}”: {count} rounds")
+        words = (one if rounds == 1 else more) if is_whole else tr("Recording “{name}”: {count} rounds so far…")
         self.words.setText(words.format(name=name, count=f"{Number(rounds):,}"))
         self.show()
 

@@ -37,8 +37,8 @@ class DockWidths(QObject):
         return {each.objectName(): width for each, width in self._wanted.items()}
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """The window has another size by now, or what is between its docks was dragged."""
-        if event.type() == QEvent.Type.Resize:
+        """The window is shown, or has another size by now, or what is between its docks was dragged."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
             self._give_back()
         elif event.type() == QEvent.Type.MouseButtonPress:
             self._before = self._now()

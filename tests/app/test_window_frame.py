@@ -127,6 +127,7 @@ def test_a_wide_window_gives_its_docks_back_what_a_narrow_one_took(window: MainW
 
 
 def test_a_narrow_window_takes_room_from_its_docks_before_it_takes_it_from_the_chat(window: MainWindow) -> None:
+    assert window.chat_panel.width() >= 470, "from the beginning, on a screen of 800 pixels"
     window.resize(1000, 700)
     QGuiApplication.processEvents()
     assert window.chat_panel.width() >= 470
