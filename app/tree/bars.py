@@ -142,7 +142,7 @@ class Timeline(QWidget):
         self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
-        row = flow_of((self.back, self.play, self.forth, self.place, self.speed, self.live), 4, self)
+        row = flow_of((self.back, self.play, self.forth, self.place, None, self.speed, self.live), 4, self)
         row.setContentsMargins(8, 0, 4, 4)
         fill(self, (self.ribbon, row), 2)
 

@@ -232,5 +232,5 @@ class Header(QWidget):
         for way, button in self._ways.items():
             group.addButton(button)
             button.clicked.connect(lambda _checked, way=way: self.way_chosen.emit(way))
-        buttons = flow_of((*self._ways.values(), self.fit, self.follow, self.more), 2, self)
+        buttons = flow_of((*self._ways.values(), None, self.fit, self.follow, self.more), 2, self)
         fill(self, (self.caption, buttons, self.news), 2, 8, 6, 4, 2)

@@ -6,15 +6,18 @@ What can be narrower than it wants to be, as a label that wraps its words, takes
 from collections.abc import Iterable
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QSpacerItem, QStyle, QWidget
 
 
-def flow_of(widgets: Iterable[QWidget], gap: int, parent: QWidget) -> QWidget:
-    """These widgets side by side, in as many lines as they need."""
+def flow_of(widgets: Iterable[QWidget | None], gap: int, parent: QWidget) -> QWidget:
+    """These widgets side by side, in as many lines as they need; what is behind None stands at the end of its line."""
     made = QWidget(parent)
     row = FlowLayout(made, gap, gap)
     for each in widgets:
-        row.addWidget(each)
+        if each is None:
+            row.addItem(QSpacerItem(0, 0, QSizePolicy.Policy.Expanding))
+        else:
+            row.addWidget(each)
     return made
 
 
@@ -73,7 +76,7 @@ class FlowLayout(QLayout):
         self._arrange(rect, move=True)
 
     def _shown(self) -> list[QLayoutItem]:
-        return [item for item in self._items if not item.isEmpty()]
+        return [item for item in self._items if item.spacerItem() is not None or not item.isEmpty()]
 
     def _arrange(self, rect: QRect, move: bool) -> int:
         """Go through the rows, and move the items if asked to; returns the height of them all."""
@@ -95,9 +98,12 @@ class FlowLayout(QLayout):
         return y + row_height - rect.y()
 
     def _place(self, row: list[tuple[QLayoutItem, QRect]], rect: QRect, height: int) -> None:
-        """Give the items of a row their places, each in the middle of its height."""
+        """Give the items of a row their places, each in the middle of its height, what follows a spacer at its end."""
+        moved = 0
         parent = self.parentWidget()
         direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
         for item, place in row:
-            place.translate(0, (height - place.height()) // 2)
+            if item.spacerItem() is not None:
+                moved = rect.right() - row[-1][1].right()
+            place.translate(moved, (height - place.height()) // 2)
             item.setGeometry(QStyle.visualRect(direction, rect, place))
