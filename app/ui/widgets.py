@@ -135,6 +135,10 @@ class DecimalField(QDoubleSpinBox):
 class CutLabel(QLabel):
     """Words in one line, of which the end is left out where there is no room for it."""
 
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """Any width will do."""
         return QSize(0, super().minimumSizeHint().height())
