@@ -232,7 +232,7 @@ class Conversations(QObject):
         self.notice_withdrawn.emit(REMOVED_NOTICE)
 
     def export(self, conversation: int) -> None:
-        """Ask for a file, and write the path that was last shown into it."""
+        """Ask for a file, and write the chat into it: as Markdown the path that was last shown, else all versions."""
         from app.chat.archive.exchange.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
 
         record = self.autosave.record(conversation)
@@ -250,8 +250,7 @@ class Conversations(QObject):
         from app.chat.archive.exchange.formats import JSON  # noqa: PLC0415
 
         start = f"Coppice chats {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
-        kinds = {f"{JSON.name} (*{JSON.suffixes[0]})": JSON.suffixes[0]}
-        if path := ask_where(self._window, tr("Export all chats"), start, kinds):
+        if path := ask_where(self._window, tr("Export all chats"), start, {JSON.kind: JSON.suffixes[0]}):
             for each in self.autosave.records:
                 self.chats.flush_wanted.emit(each.id)
             number = self.archive.export_all(self.autosave.records, path)
@@ -297,7 +296,9 @@ class Conversations(QObject):
         self._search = self.archive.search(words, self._number)
 
     def _on_write_failed(self, words: str) -> None:
-        self.notice_raised.emit(Notice(SAVING_NOTICE, words))
+        elsewhere = tr("Save elsewhere…") if self.archive.has_unsaved else ""
+        wanted = self.chats.copies_wanted.emit
+        self.notice_raised.emit(Notice(SAVING_NOTICE, words, action=elsewhere, on_action=wanted))
 
     def _on_write_recovered(self) -> None:
         self.notice_withdrawn.emit(SAVING_NOTICE)
@@ -330,9 +331,12 @@ class Conversations(QObject):
     def _on_exported(self, path: Path) -> None:
         if path not in self._exports:
             return
+        from app.chat.archive.exchange.formats import JSON  # noqa: PLC0415
+
         self._exports.remove(path)
         words = tr("Exported to {path}.").format(path=path)
-        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT))
+        hint = _way_back(1) if path.suffix.casefold() in JSON.suffixes else ""
+        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, hint, tone=Tone.HINT))
 
     def _on_export_failed(self, path: Path, reason: str) -> None:
         if path not in self._exports:
@@ -376,11 +380,15 @@ def _export_notice(result: "Exported") -> Notice:
         return Notice(EXCHANGE_NOTICE, tr("The export was stopped; no file was written."), tone=Tone.HINT)
     words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
     if not result.unread:
-        return Notice(EXCHANGE_NOTICE, words, tr("“Import chats” brings them back."), tone=Tone.HINT)
+        return Notice(EXCHANGE_NOTICE, words, _way_back(result.count), tone=Tone.HINT)
     titles = ", ".join(f"“{title}”" for title in result.unread[:_MOST_NAMED])
     titles += "…" if len(result.unread) > _MOST_NAMED else ""
     left_out = tr("%n chats could not be read ({reason}): {titles}", n=len(result.unread))
     return Notice(EXCHANGE_NOTICE, words, left_out.format(reason=result.why_unread, titles=titles))
+
+
+def _way_back(count: int) -> str:
+    return tr("“Import chats” brings it back.") if count == 1 else tr("“Import chats” brings them back.")
 
 
 def _import_notice(result: "Imported") -> Notice:

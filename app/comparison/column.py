@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QStackedLayout, QWidget
 
+from app.chat.history.answering import words_of_reading
 from app.comparison.candidates import AGAIN, Candidate
 from app.comparison.session import Side
 from app.comparison.text_pane import TextPane
@@ -15,6 +16,7 @@ from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered
 from app.ui.colors import Colors
 from app.ui.widgets import WheellessChoice, fill, label
+from engine.protocol.messages import Reading
 
 _LEAST_WIDTH = 200
 
@@ -23,13 +25,14 @@ _LEAST_WIDTH = 200
 class Running:
     """What a column says of writing: `tokens` of `total` are there of what runs; `refusal`: why nothing can run now.
 
-    `has_same_seed`: what is written draws its tokens as the answer did.
+    `has_same_seed`: what is written draws its tokens as the answer did. `reading`: how much of the question was read.
     """
 
     tokens: int
     total: int
     refusal: str
     has_same_seed: bool
+    reading: Reading | None = None
 
 
 class AnswerColumn(QWidget):
@@ -163,7 +166,7 @@ class AnswerColumn(QWidget):
     def _invitation(self, side: Side, now: Running) -> str:
         """Why there is no text yet, and how to get one."""
         if side.is_running:
-            return tr("Reading the question")
+            return words_of_reading(now.reading)
         if side.candidate.message is not None:
             return ""
         words = [tr("Not written yet. “Write it” asks the question again; the conversation stays as it is.")]

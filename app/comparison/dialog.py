@@ -142,9 +142,8 @@ class ComparisonDialog(QDialog):
         for column, side, shown in zip(self.columns, session.sides, self._transcripts, strict=True):
             if column.candidates != session.candidates:
                 column.show_candidates(session.candidates)
-            now = Running(
-                session.tokens, session.total, translated(session.refusal(side.candidate)), session.has_same_seed
-            )
+            refusal = translated(session.refusal(side.candidate))
+            now = Running(session.tokens, session.total, refusal, session.has_same_seed, session.reading)
             column.show_side(replace(side, transcript=shown), now)
         running = any(side.is_running for side in session.sides)
         self.figures.show_rows(figure_rows(one, other))

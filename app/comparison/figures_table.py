@@ -1,24 +1,36 @@
 """The figures of both answers below their texts."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QSizePolicy, QWidget
 
 from app.comparison.words import NAMES, FigureRow
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.widgets import label
+from app.ui.widgets import label, page_body
+
+_LEAST_HEIGHT = 64  # pixels: a low screen must have room for the texts
 
 
-class FiguresTable(QWidget):
-    """Rows of a name, two values and their ratio."""
+class FiguresTable(QScrollArea):
+    """Rows of a name, two values and their ratio; they scroll where there is little room."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._grid = QGridLayout(self)
+        self._body = page_body(self)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self._grid = QGridLayout(self._body)
         self._grid.setContentsMargins(12, 0, 12, 0)
         self._grid.setHorizontalSpacing(28)
         self._grid.setVerticalSpacing(2)
         self._cells: list[list[QLabel]] = []
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """All of it."""
+        return self._body.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Some of it."""
+        return self._body.minimumSizeHint().boundedTo(QSize(10_000, _LEAST_HEIGHT))
 
     @property
     def text(self) -> str:
@@ -37,9 +49,10 @@ class FiguresTable(QWidget):
             for cell, head, text in zip(cells[1:], texts[0][1:], row[1:], strict=True):
                 cell.setAccessibleName(f"{row[0]}, {head}: {text or '–'}")  # one by one it says nothing else
         self._grid.setColumnStretch(len(texts[0]), 1)
+        self.updateGeometry()
 
     def _cell(self, row: int, column: int) -> QLabel:
-        cell = label("quiet-text" if not column or not row else "", "", self)
+        cell = label("quiet-text" if not column or not row else "", "", self._body)
         cell.setWordWrap(False)
         if column:
             cell.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -17,7 +17,7 @@ from app.engine.token_times import TokenTimes
 from app.i18n.sentences import translated
 from app.settings.generation import RANDOM_SEED
 from app.telemetry.comparison import ENGINE_BUSY, NOT_ASKED, STILL_ANSWERING, with_method
-from engine.protocol.messages import ChatMessage
+from engine.protocol.messages import ChatMessage, Reading
 from engine.protocol.options import GenerateOptions
 
 
@@ -149,6 +149,11 @@ class ComparisonSession(QObject):
     def tokens(self) -> int:
         """How many tokens of what runs are there."""
         return self._run.tokens
+
+    @property
+    def reading(self) -> Reading | None:
+        """How much of its question was read, where that was told."""
+        return self._run.reading
 
     @property
     def has_same_seed(self) -> bool:

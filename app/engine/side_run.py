@@ -8,7 +8,7 @@ from app.engine.interface import Answerer
 from app.engine.listener import EventListener, takes
 from app.engine.steps import plausible
 from app.engine.token_times import TokenClock, TokenTimes
-from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics, Wrote
+from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Reading, Ready, Round, Statistics, Wrote
 from engine.protocol.options import GenerateOptions
 from engine.protocol.sentences import joined, say
 
@@ -48,6 +48,8 @@ class SideRun(QObject, EventListener):
         self._text = ""
         self._tokens = 0
         self._clock = TokenClock()
+        self.reading: Reading | None = None
+        """How much of a long question was read, until the first token is there."""
 
     @property
     def is_running(self) -> bool:
@@ -67,7 +69,7 @@ class SideRun(QObject, EventListener):
     def start(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
         """Ask the engine; returns the request's id, which `grew` and `ended` carry."""
         assert not self.is_running, "one run at a time"
-        self._text, self._tokens, self._clock = "", 0, TokenClock()
+        self._text, self._tokens, self._clock, self.reading = "", 0, TokenClock(), None
         self._asked = (chat, options)
         self._request = self._link.generate(chat, options)
         return self._request
@@ -84,6 +86,11 @@ class SideRun(QObject, EventListener):
     def concerns(self, event: Event) -> bool:
         """What comes of the run does."""
         return self._request != 0 and not isinstance(event, Ready) and event.id == self._request
+
+    @takes(Reading)
+    def _on_reading(self, event: Reading) -> None:
+        self.reading = event
+        self.grew.emit(self._request)
 
     @takes(Round)
     def _on_round(self, event: Round) -> None:
@@ -109,6 +116,7 @@ class SideRun(QObject, EventListener):
     def _grow(self, text: str, tokens: int) -> None:
         self._text += text
         self._tokens += tokens
+        self.reading = None
         self.grew.emit(self._request)
 
     def _end(self, statistics: Statistics | None, words: str) -> None:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QPushButton,
     QStackedLayout,
     QTableView,
@@ -153,10 +152,8 @@ class LogPage(QWidget):
         self.table = self._table()
         self.empty = label("quiet-text", tr(_EMPTY), self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.about = QLabel(
-            tr("The newest {count} requests. What they ask and get is not kept.").format(count=MOST_ENTRIES), self
-        )
-        self.about.setObjectName("quiet-text")
+        told = tr("The newest {count} requests. What they ask and get is not kept.").format(count=MOST_ENTRIES)
+        self.about = label("quiet-text", told, self)
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the log"))
         self.copy.setToolTip(tip(tr("Copy the chosen requests, or all of them, as a table")))

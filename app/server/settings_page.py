@@ -4,7 +4,7 @@ import re
 import secrets
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.preferences.page import OptionRow, changes, options_on, value_of
@@ -12,6 +12,7 @@ from app.server.controller import ServerController
 from app.settings.preferences import SERVER
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
+from app.ui.flow_layout import flow_of
 from app.ui.widgets import copy_text, fill, label, make_room, page_body
 
 _TYPED_MS = 500  # after the last change, before it is kept
@@ -46,11 +47,8 @@ class KeyBox(QWidget):
         self.remove = self._button(tr("Remove"), tr("Remove the key"), self._on_remove)
         self.error = label("error", "", self)
         make_room(self.show_)
-        row = QHBoxLayout()
-        row.addWidget(self.field, 1)
-        for button in (self.show_, self.copy, self.generate, self.remove):
-            row.addWidget(button)
-        fill(self, (title, label("quiet-text", about, self), row, self.error), 4)
+        buttons = flow_of((self.show_, self.copy, self.generate, self.remove), 6, self)
+        fill(self, (title, label("quiet-text", about, self), self.field, buttons, self.error), 4)
         self.field.editingFinished.connect(self._on_typed)
         controller.changed.connect(lambda _state: self.refresh())
         self._on_shown()

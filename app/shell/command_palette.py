@@ -282,7 +282,8 @@ def _bold(place: int) -> QTextLayout.FormatRange:
     return letter
 
 
-_WIDTH, _MOST_ROWS, _TOP = 620, 11, 72
+_WIDTH, _LEAST_ROWS, _MOST_ROWS, _TOP = 620, 3, 11, 72
+_AROUND = 130  # pixels: what is above and below the rows in a low window
 _TO_LIST = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -377,7 +378,8 @@ class CommandPalette(QFrame):
         first = next((row for row, hit in enumerate(hits) if hit.entry.is_enabled), -1)
         self.list.setCurrentIndex(self.model.index(first) if first >= 0 else QModelIndex())
         row = self.list.sizeHintForRow(0) if hits else 0
-        self.list.setFixedHeight(row * min(len(hits), _MOST_ROWS) + 2)
+        most = max(_LEAST_ROWS, min(_MOST_ROWS, (self._window.height() - _AROUND) // row)) if row else 0
+        self.list.setFixedHeight(row * min(len(hits), most) + 2)
         self.list.setVisible(bool(hits))
         self.nothing.setVisible(not hits)
         self.adjustSize()

@@ -66,6 +66,7 @@ class Program(QObject):
         self.unsaved = UnsavedChats(self.chats.archive, self._window_in_front, self)
         self.unsaved.retried.connect(self.quit)
         self.unsaved.given_up.connect(self.close_all)
+        self.chats.copies_wanted.connect(self.unsaved.save_elsewhere)
         self.models = ModelsFeature(
             link, settings, folders, theme.colors, self._window_in_front, self.engines, parent=self
         )
@@ -267,7 +268,7 @@ class Program(QObject):
 
     def _connect_notices(self) -> None:
         withdrawing = (self.unheard_stop, self.server, self.engines, self.kept)
-        for teller in (self.models, self.preferences, *withdrawing):
+        for teller in (self.models, self.preferences, self.unsaved, *withdrawing):
             teller.notice_raised.connect(self.tell)
         for teller in withdrawing:
             teller.notice_withdrawn.connect(self.withdraw)

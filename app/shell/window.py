@@ -32,6 +32,7 @@ from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.shell.deferred import DeferredWork
 from app.shell.tools import WindowTools
+from app.system.plain_text import tip
 from app.telemetry.dock import TelemetryDock
 from app.tree.dock import TreeDock
 from app.ui.actions import Actions
@@ -40,7 +41,7 @@ from app.ui.dock_widths import DockWidths
 from app.ui.file_dialogs import last_folder
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import application_icon, icon
-from app.ui.widgets import FRAME, fit_screen
+from app.ui.widgets import FRAME, CutLabel, fit_screen
 from engine.protocol.messages import Failed
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ class StatusArea(QWidget):
         self._waiting = self._reading = ""
         self._dot = QLabel(self)
         self._dot.setObjectName("dot")
-        self.words = QLabel(self)
+        self.words = CutLabel(self)
         self.words.setObjectName("status")
         self.words.setAccessibleName(tr("Engine state"))
         self.progress = QProgressBar(self)
@@ -355,6 +356,7 @@ class StatusArea(QWidget):
             words = self._waiting or self._reading or tr("Answering")
             phase = "waiting" if self._waiting else "answering"
         self.words.setText(words)
+        self.words.setToolTip(tip(words))
         self.progress.setVisible(loading)
         self.progress.setRange(0, state.total)  # an empty range shows that something goes on
         self.progress.setValue(state.done)

@@ -11,7 +11,8 @@ from app.tree.ribbon.ribbon import Ribbon, about
 from app.tree.rounds.player import SPEEDS, Player
 from app.tree.widgets import line_of_words, tool_button
 from app.ui.colors import TreeColors
-from app.ui.widgets import fill, row_of
+from app.ui.flow_layout import flow_of
+from app.ui.widgets import fill
 from engine.protocol.messages import Round
 
 LARGER_BUDGET = 64
@@ -96,9 +97,8 @@ class RecordingBar(QWidget):
 
     def show_recording(self, name: str, rounds: int, is_whole: bool) -> None:
         """Say which one, and how much of it is there."""
-        words = (
-            tr("Recording “{name}”: {count} rounds") if is_whole else tr("Recording “{name}”: {count} rounds so far…")
-        )
+        one, more = tr("Recording “{name}”: 1 round"), tr("Recording “{name}”: {count} rounds")
+        words = (one if rounds == 1 else more) if is_whole else tr("Recording “{name}”: {count} rounds so far…")
         self.words.setText(words.format(name=name, count=f"{Number(rounds):,}"))
         self.show()
 
@@ -142,10 +142,7 @@ class Timeline(QWidget):
         self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
-        row = row_of((self.back, self.play, self.forth, self.place), 4)
-        row.addStretch(1)
-        row.addWidget(self.speed)
-        row.addWidget(self.live)
+        row = flow_of((self.back, self.play, self.forth, self.place, None, self.speed, self.live), 4, self)
         row.setContentsMargins(8, 0, 4, 4)
         fill(self, (self.ribbon, row), 2)
 

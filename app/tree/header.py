@@ -13,7 +13,8 @@ from app.tree.picture.canvas import CHIPS, ICICLE
 from app.tree.rounds.snapshot import Snapshot
 from app.tree.rounds.text import tokens_in_words
 from app.tree.widgets import News, tool_button
-from app.ui.widgets import fill, row_of
+from app.ui.flow_layout import flow_of
+from app.ui.widgets import fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +228,9 @@ class Header(QWidget):
         return self.menu.addAction(text)
 
     def _lay_out(self) -> None:
-        row = row_of(self._ways.values(), 2)
         group = QButtonGroup(self)
         for way, button in self._ways.items():
             group.addButton(button)
             button.clicked.connect(lambda _checked, way=way: self.way_chosen.emit(way))
-        row.addStretch(1)
-        for button in (self.fit, self.follow, self.more):
-            row.addWidget(button)
-        fill(self, (self.caption, row, self.news), 2, 8, 6, 4, 2)
+        buttons = flow_of((*self._ways.values(), None, self.fit, self.follow, self.more), 2, self)
+        fill(self, (self.caption, buttons, self.news), 2, 8, 6, 4, 2)

@@ -1,4 +1,4 @@
-"""Gives docks back what a narrow window took from them: Qt leaves them as narrow as they once had to be."""
+"""Takes room from docks where a window is narrow, and gives it back: Qt takes it from what is between them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 _LEAST_WIDTH = 160  # pixels; narrower than that nobody is known to have wanted a dock
+_BETWEEN = 480  # pixels that are left between them, as long as they can be narrower than wanted
 _MOST_WIDTH = 10_000  # what a file of settings may ask for
 
 
@@ -36,8 +37,8 @@ class DockWidths(QObject):
         return {each.objectName(): width for each, width in self._wanted.items()}
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """The window has another size by now, or what is between its docks was dragged."""
-        if event.type() == QEvent.Type.Resize:
+        """The window is shown, or has another size by now, or what is between its docks was dragged."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
             self._give_back()
         elif event.type() == QEvent.Type.MouseButtonPress:
             self._before = self._now()
@@ -55,7 +56,8 @@ class DockWidths(QObject):
         now = self._now()
         for each, width in now.items():
             self._wanted.setdefault(each, max(width, _LEAST_WIDTH))
-        narrow = [each for each, width in now.items() if width < self._wanted[each]]
-        if narrow:
-            widths = [self._wanted[each] for each in narrow]
-            self._window.resizeDocks(narrow, widths, Qt.Orientation.Horizontal)
+        whole = sum(self._wanted[each] for each in now)
+        share = min(1.0, max(0, self._window.width() - _BETWEEN) / whole) if whole else 1.0
+        widths = {each: round(self._wanted[each] * share) for each in now}
+        if widths != now:
+            self._window.resizeDocks(list(widths), list(widths.values()), Qt.Orientation.Horizontal)

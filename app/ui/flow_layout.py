@@ -1,10 +1,24 @@
 """A layout that sets its widgets side by side and goes on in a new line where there is no room left.
 
-What can be narrower if it is taller, as a label that wraps its words, has lines of its own.
+What can be narrower than it wants to be, as a label that wraps its words, takes what is left of a line.
 """
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QSpacerItem, QStyle, QWidget
+
+
+def flow_of(widgets: Iterable[QWidget | None], gap: int, parent: QWidget) -> QWidget:
+    """These widgets side by side, in as many lines as they need; what is behind None stands at the end of its line."""
+    made = QWidget(parent)
+    row = FlowLayout(made, gap, gap)
+    for each in widgets:
+        if each is None:
+            row.addItem(QSpacerItem(0, 0, QSizePolicy.Policy.Expanding))
+        else:
+            row.addWidget(each)
+    return made
 
 
 class FlowLayout(QLayout):
@@ -62,21 +76,34 @@ class FlowLayout(QLayout):
         self._arrange(rect, move=True)
 
     def _shown(self) -> list[QLayoutItem]:
-        return [item for item in self._items if not item.isEmpty()]
+        return [item for item in self._items if item.spacerItem() is not None or not item.isEmpty()]
 
     def _arrange(self, rect: QRect, move: bool) -> int:
         """Go through the rows, and move the items if asked to; returns the height of them all."""
         x, y, row_height = rect.x(), rect.y(), 0
-        parent = self.parentWidget()
-        direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
+        row: list[tuple[QLayoutItem, QRect]] = []
         for item in self._shown():
+            end = rect.x() + rect.width()
+            if x > rect.x() and x + item.minimumSize().width() > end:
+                self._place(row if move else [], rect, row_height)
+                x, y, row_height, row = rect.x(), y + row_height + self._line_gap, 0, []
             size = item.sizeHint()
+            size.setWidth(max(item.minimumSize().width(), min(size.width(), end - x)))
             if item.hasHeightForWidth():
-                size = QSize(rect.width(), item.heightForWidth(rect.width()))
-            if x > rect.x() and x + size.width() > rect.x() + rect.width():
-                x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
-            if move:
-                item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
+                size.setHeight(item.heightForWidth(size.width()))
+            row.append((item, QRect(QPoint(x, y), size)))
             x += size.width() + self._gap
             row_height = max(row_height, size.height())
+        self._place(row if move else [], rect, row_height)
         return y + row_height - rect.y()
+
+    def _place(self, row: list[tuple[QLayoutItem, QRect]], rect: QRect, height: int) -> None:
+        """Give the items of a row their places, each in the middle of its height, what follows a spacer at its end."""
+        moved = 0
+        parent = self.parentWidget()
+        direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
+        for item, place in row:
+            if item.spacerItem() is not None:
+                moved = rect.right() - row[-1][1].right()
+            place.translate(moved, (height - place.height()) // 2)
+            item.setGeometry(QStyle.visualRect(direction, rect, place))

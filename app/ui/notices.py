@@ -1,15 +1,27 @@
 """Bars that tell of something that went wrong or can be undone: stacked, dismissible, never in the way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system.plain_text import unsteered
+from app.ui.flow_layout import flow_of
 from app.ui.widgets import copy_text
 
 
@@ -53,18 +65,33 @@ class NoticeBar(QFrame):
         self.setObjectName("notice")
         self.setProperty("tone", notice.tone.value)
         self.setAccessibleName(notice.text)
+        self._label = self._words()
+        self._buttons = flow_of(self._actions(notice), 8, self)
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._row.setSpacing(8)
+        self._row.addWidget(self._label, 1)
+        self._row.addWidget(self._buttons)
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 8, 8, 8)
         row.setSpacing(8)
-        self._label = self._words()
-        row.addWidget(self._label, 1)
+        row.addLayout(self._row, 1)
+        row.addWidget(self._closer())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where the buttons would leave little room for the words, they go below them."""
+        super().resizeEvent(event)
+        narrow, direction = self.width() < 2 * self._buttons.sizeHint().width(), QBoxLayout.Direction
+        self._row.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        self._row.setAlignment(self._buttons, Qt.AlignmentFlag(0) if narrow else middle)  # below, they may take lines
+
+    def _actions(self, notice: Notice) -> Iterator[QPushButton]:
         if notice.action:
-            row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
+            yield self._button(notice.action, lambda: self.action_requested.emit(notice.key))
         if notice.tone is Tone.ERROR:
             copy: QPushButton = self._button(tr("Copy"), lambda: copy_text(notice.text, copy))
-            row.addWidget(copy)
-            row.addWidget(self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit))
-        row.addWidget(self._closer())
+            yield copy
+            yield self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit)
 
     def takes(self, notice: Notice) -> bool:
         """Say these words from now on, if nothing else of the bar changes, so that its button stays under the mouse."""

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
+from PySide6.QtGui import (
+    QGuiApplication,
+    QImage,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QTextDocument,
+    QValidator,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -121,6 +130,25 @@ class DecimalField(QDoubleSpinBox):
     def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
         """Take a point for what parts decimals here: in German Qt would leave it out, and make 6 of 0.6."""
         return super().validate(text.replace(".", self.locale().decimalPoint()), place)
+
+
+class CutLabel(QLabel):
+    """Words in one line, of which the end is left out where there is no room for it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Any width will do."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
+        """Draw what there is room for."""
+        room = self.contentsRect()
+        words = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room.width())
+        painter, place = QPainter(self), self.alignment()
+        self.style().drawItemText(painter, room, place, self.palette(), True, words, self.foregroundRole())
 
 
 _IMAGE = QTextDocument.ResourceType.ImageResource.value

@@ -28,7 +28,6 @@ from pytestqt.qtbot import QtBot
 
 from app import main
 from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json
-from app.chat.archive.exchange.whole_chat import written_parts
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.composer import attachment_reader
@@ -243,8 +242,7 @@ def the_engine(folder: Path) -> Iterator[str]:
 def exports(_folder: Path) -> Iterator[str]:
     messages = [Message("user", TEXT)]
     yield exported_markdown(TEXT, messages, TEXT).splitlines()[0].removeprefix("# ")
-    yield json.loads(exported_json(TEXT, messages))["title"]
-    (whole,) = written_parts(ConversationRecord(1, TEXT, folder=TEXT), Conversation([*messages]))
+    whole = exported_json(ConversationRecord(1, TEXT, folder=TEXT), Conversation([*messages]))
     yield from (json.loads(whole)[name] for name in ("title", "folder"))
     yield json.loads(whole)["messages"][0]["content"]
 

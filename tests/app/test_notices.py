@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton, QToolTip
+from PySide6.QtWidgets import QLabel, QPushButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.shell.window import MainWindow
@@ -32,6 +33,19 @@ def test_a_notice_whose_words_change_does_what_the_newest_carries(qtbot: QtBot) 
     (button,) = stack.findChildren(QPushButton)
     button.click()
     assert done == [2]
+
+
+def test_the_buttons_of_a_notice_go_below_its_words_where_these_have_little_room(qtbot: QtBot) -> None:
+    stack = NoticeStack()
+    qtbot.addWidget(stack)
+    stack.add(Notice("n", "The grammar is empty, and that is why nothing was answered.", action="Structured output…"))
+    stack.show()
+    words, button = stack.findChildren(QLabel)[0], stack.findChildren(QPushButton)[-1]
+    stack.resize(1000, 60)
+    qtbot.waitUntil(lambda: button.mapTo(stack, QPoint()).x() > words.mapTo(stack, words.rect().topRight()).x())
+    stack.resize(300, 200)
+    qtbot.waitUntil(lambda: button.mapTo(stack, QPoint()).y() > words.mapTo(stack, words.rect().bottomLeft()).y())
+    assert button.mapTo(stack, button.rect().bottomRight()).x() < 300
 
 
 def test_what_is_typed_after_a_notice_goes_where_it_went_before(window: MainWindow) -> None:

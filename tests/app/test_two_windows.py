@@ -86,7 +86,7 @@ def test_a_second_window_stands_beside_the_first_and_knows_what_it_knows(
 ) -> None:
     assert other.program is window.program
     assert window.program.front is other
-    assert other.width() == window.width()
+    assert 0 <= window.width() - other.width() <= 36, "as wide, as far as the screen has room behind it"
     assert other.screen().availableGeometry().bottom() >= other.geometry().bottom()
     assert (other.pos() - window.pos()).x() == (other.pos() - window.pos()).y() > 0
     assert other.status_area.words.text() == window.status_area.words.text() != "Starting engine"

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.library.picker.dialog import ModelsDialog
@@ -87,6 +87,25 @@ def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWind
     assert models.minimumSizeHint().height() < 480, "a laptop's screen at 150 percent"
 
 
+@pytest.mark.parametrize("name", ["models", "server", "preferences", "compare", "export_picture", "palette"])
+def test_what_is_opened_can_be_as_small_as_a_small_screen_at_200_percent(
+    window: MainWindow, link: FakeLink, name: str
+) -> None:
+    window.chat.ask("Hello")
+    link.say("Good", " day")
+    link.finish(passes=2)
+    window.resize(660, 330)
+    QGuiApplication.processEvents()
+    before = {each for each in QApplication.topLevelWidgets() if each.isVisible()}
+    getattr(window.actions_, name).trigger()
+    QGuiApplication.processEvents()
+    (opened,) = {each for each in QApplication.topLevelWidgets() if each.isVisible()} - before
+    for each in (window, opened):
+        assert each.minimumSizeHint().width() <= 667
+        assert each.minimumSizeHint().height() <= 350
+    opened.close()
+
+
 def test_menus_show_what_is_on(window: MainWindow) -> None:
     """An icon would stand where the mark is to be."""
     marked = [each for each, _ in window.actions_.commands if each.isCheckable()]
@@ -105,6 +124,40 @@ def test_a_wide_window_gives_its_docks_back_what_a_narrow_one_took(window: MainW
     window.resize(1400, 700)
     QGuiApplication.processEvents()
     assert [each.width() for each in docks] == wide
+
+
+def test_a_narrow_window_takes_room_from_its_docks_before_it_takes_it_from_the_chat(window: MainWindow) -> None:
+    assert window.chat_panel.width() >= 470, "from the beginning, on a screen of 800 pixels"
+    window.resize(1000, 700)
+    QGuiApplication.processEvents()
+    assert window.chat_panel.width() >= 470
+    assert window.chats_dock.width() >= 160
+
+
+@pytest.mark.parametrize("state", ["empty", "answered", "of long names"])
+def test_it_can_be_narrow_whatever_it_shows(window: MainWindow, link: FakeLink, state: str) -> None:
+    if state == "answered":
+        window.chat.ask("Hello")
+        link.say("Good", " day", " to", " you")
+        link.finish(passes=2)
+    elif state == "of long names":
+        words = "Ready: " + "a-model-of-a-long-name " * 9
+        window.status_area.words.setText(words)
+        assert window.status_area.words.minimumSizeHint().width() == 0
+    window.resize(100, 600)
+    QGuiApplication.processEvents()
+    assert window.width() <= 640
+    composer = window.chat_panel.composer
+    assert composer.speculation.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly
+    for dock in (window.chats_dock, window.tree_dock):
+        dock.hide()
+    QGuiApplication.processEvents()
+    window.resize(100, 600)
+    QGuiApplication.processEvents()
+    assert window.width() <= 400
+    window.resize(1200, 600)
+    QGuiApplication.processEvents()
+    assert composer.speculation.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonTextBesideIcon
 
 
 def test_a_dock_that_was_dragged_stays_as_it_was_dragged(window: MainWindow) -> None:

@@ -97,7 +97,8 @@ def _of_chat(store: Store, known: int, folder: Path, seed: int) -> Outcome:
         identities.append(_save(store, title, conversation))
         if lost := _lost(store, identities[-1], conversation):
             return Outcome(seed, Kind.LOST, lost)
-        if len(from_json(exported_json(title, conversation.messages))[0][1].messages) != len(conversation.messages):
+        record = ConversationRecord(1, title)
+        if len(from_json(exported_json(record, conversation))[0][1].messages) != len(conversation.messages):
             return Outcome(seed, Kind.LOST, "What was exported as JSON does not come back whole.")
         exported_markdown(title, conversation.messages)
     if [each.text for each in store.messages(known) if each.role == "user"] != [KEPT]:

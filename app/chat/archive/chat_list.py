@@ -32,6 +32,7 @@ class ChatList(QObject):
     flush_wanted = Signal(object)  # the id of a conversation
     removed = Signal(object)  # the same
     hit_opened = Signal(object, str, object)  # the same, words, and in which message
+    copies_wanted = Signal()  # of chats that cannot be saved
 
     def __init__(self, archive: Archive, parent: QObject | None = None) -> None:
         super().__init__(parent)

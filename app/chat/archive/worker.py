@@ -114,7 +114,7 @@ class Archive(QThread):
         return number
 
     def export(self, conversation: ConversationRecord, path: Path) -> None:
-        """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
+        """Write it into a file; ask for `exported` or `export_failed`."""
 
         def work(store: Store) -> None:
             from app.chat.archive.exchange.formats import write_conversation  # noqa: PLC0415
@@ -257,6 +257,16 @@ class Archive(QThread):
     def stop_order(self, number: int) -> None:
         """End an import or an export; what was imported stays, and what was to be exported is not written."""
         self._stopped.add(number)
+
+    @property
+    def is_exchanging(self) -> bool:
+        """Whether an import or an export is under way."""
+        return bool(self._steps)
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether something could not be written, or is still to be."""
+        return bool(self._kept_back or self._marks_back)
 
     def settle(self) -> tuple[int, str]:
         """Carry out what was ordered so far, and what failed before; waits for the disk, as the program's end does.

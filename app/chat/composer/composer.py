@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QTextCursor
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -34,6 +34,7 @@ from app.ui.widgets import quiet_tool
 _METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
 _LEAST_TOOL = 36  # pixels: its icon
+_BESIDE_WORDS = 250  # pixels of the composer that are not for tools with words
 _METER_STEPS = 1000
 
 _BUTTON_SIZE = 34
@@ -124,7 +125,6 @@ class Composer(QFrame):
         self.speculation = self._words_tool(lambda: self.speculation_chosen.emit(self.speculation.isChecked()))
         self.speculation.setCheckable(True)
         self.constraint = self._words_tool(lambda: None)  # who has the settings connects it
-        self.constraint.setMinimumWidth(_LEAST_TOOL)  # its words are cut in a narrow window, rather than widen it
         self._constraint = ConstraintState()
         self.resume = self._words_tool(self.continue_requested.emit)
         self.meter = ContextMeter(self)
@@ -189,6 +189,7 @@ class Composer(QFrame):
         """Whether the last answer was cut off, and can go on."""
         self._can_continue = can_continue
         self.resume.setVisible(can_continue and self._can_ask and not self._answering)
+        self._fit_words()
 
     def show_speculation(self, state: SpeculationState) -> None:
         """Show whether the draft guesses ahead, and why not if not."""
@@ -198,6 +199,7 @@ class Composer(QFrame):
         self.speculation.setToolTip(tip(f"{state.reason}\n{hint}".strip()))
         self.speculation.setAccessibleName(f"{state.words}. {state.reason}")
         self._color_tools()
+        self._fit_words()
 
     def show_constraint(self, state: ConstraintState) -> None:
         """Show what answers are held to; nothing while they are free."""
@@ -207,6 +209,7 @@ class Composer(QFrame):
         self.constraint.setToolTip(tip("\n".join((state.explanation, tr("Click to see and change it.")))))
         self.constraint.setAccessibleName(f"{state.words}. {state.explanation}")
         self._color_tools()
+        self._fit_words()
 
     def set_theme(self, colors: Colors) -> None:
         """Draw the buttons in other colours."""
@@ -279,6 +282,7 @@ class Composer(QFrame):
         tool.setObjectName("quiet-words")
         tool.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         tool.setIconSize(QSize(16, 16))
+        tool.setMinimumWidth(_LEAST_TOOL)
         tool.clicked.connect(act)
         return tool
 
@@ -290,6 +294,21 @@ class Composer(QFrame):
         self.constraint.setIcon(icon("structure", tone))
         on = self.speculation.isChecked()
         self.speculation.setIcon(icon("tree", self._colors.accent if on else self._colors.muted))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Have words as far as there is room."""
+        super().resizeEvent(event)
+        self._fit_words()
+
+    def _fit_words(self) -> None:
+        """Where there is no room for all words, the icons stand alone: words must not widen the window."""
+        styles = Qt.ToolButtonStyle
+        tools = [each for each in (self.speculation, self.constraint, self.resume) if not each.isHidden()]
+        for each in tools:
+            each.setToolButtonStyle(styles.ToolButtonTextBesideIcon)
+        if sum(each.sizeHint().width() for each in tools) > self.width() - _BESIDE_WORDS:
+            for each in tools:
+                each.setToolButtonStyle(styles.ToolButtonIconOnly)
 
     def _show_button(self) -> None:
         self.button.setEnabled(self._answering or self._can_send)

@@ -64,7 +64,11 @@ def reading_words(answer: Message) -> str:
     has_begun = bool(told and (told.passes or told.new_tokens)) or len(answer.text) > len(answer.beginning)
     if answer.ending is not AnswerEnding.OPEN or has_begun or answer.ahead:
         return ""
-    reading = answer.reading
+    return words_of_reading(answer.reading)
+
+
+def words_of_reading(reading: Reading | None) -> str:
+    """The same of what was told last of the question; None: nothing."""
     if reading is None:
         return tr("Reading the question")
     part = min(max(reading.part, 0.0), 1.0)

@@ -7,7 +7,8 @@ Text -> blocks -> sections -> documents:
 
 - A **block** (`blocks.Block`) is one block of Markdown: a paragraph, a list, a table, a code block. `BlockStream` takes
   text as it comes and gives back each block once, when nothing that follows can change it. What is not closed yet is
-  the **open end** (the stream's `tail`); it alone is parsed again with every word.
+  the **open end** (the stream's `tail`); it alone is parsed again with every word. `json_document` finds JSON that
+  begins a text, which becomes code.
 - A **piece** is a part of a block that has grown long: forty lines of code, a few rows of a table. It is a `Block`,
   too; `continues` says that it goes on where the block before it was cut, and `joint` what stands between the two where
   they are copied. `typesetting.layout_cost` estimates when a block is too much work.

@@ -1,7 +1,8 @@
 """Cuts growing Markdown into blocks: those that can no longer change, and the open tail.
 
 Only the tail is parsed and drawn again when text arrives, so the cost of a word does not grow with the answer. A block
-that grows without end is cut into pieces, so that what is drawn again stays short.
+that grows without end is cut into pieces, so that what is drawn again stays short. A JSON document that begins the
+text, such as an answer that was held to JSON, is a block of code.
 """
 
 import itertools
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from app.chat.text.json_document import JsonEnd, begins_json
 from app.chat.text.markdown_parser import BEGUN, structure_parser
 from app.chat.typesetting.layout_cost import layout_cost, layout_cost_of_tokens, prefix_within
 
@@ -33,6 +35,7 @@ _GO_ON = (
     "blockquote_close",
 )  # a line without a mark continues them
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_JSON_FENCE, _FENCE_END = "````json\n", "\n````"  # around JSON that has none; three could stand in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +234,7 @@ class BlockStream:
         self._parser = structure_parser()
         self._tail = Block("")
         self._dropped: list[int] = []  # places of the carriage returns, in the text without them
+        self._json: JsonEnd | None = JsonEnd()  # None where the text is no JSON document, or has gone on behind it
 
     @property
     def tail(self) -> Block:
@@ -257,10 +261,11 @@ class BlockStream:
         A block is closed when another one has begun on a *complete* line after it: half a line can still turn out
         to continue what stands above it.
         """
-        source = self._tail.source + self._without_returns(text)
-        begun = source.lstrip("\n")
-        self._tail = replace(self._tail, source=begun, begin=self._tail.begin + len(source) - len(begun))
-        closed = self._take_closed() if "\n" in text else []
+        added = self._without_returns(text)
+        self._open_with(self._tail.source + added)
+        closed = self._take_json(added)
+        if self._json is None and "\n" in text:
+            closed += self._take_closed()
         while (taken := take_piece(self._tail, self._parser)) is not None:
             closed.append(taken[0])
             self._tail = taken[1]
@@ -270,6 +275,31 @@ class BlockStream:
         """The text has ended: returns what was open."""
         rest, self._tail = self.tail, Block("", begin=_behind(self._tail))
         return [rest] if rest.source.strip() else []
+
+    def _open_with(self, source: str) -> None:
+        begun = source.lstrip("\n")
+        self._tail = replace(self._tail, source=begun, begin=self._tail.begin + len(source) - len(begun))
+
+    def _take_json(self, added: str) -> list[Block]:
+        """Put a fence around a JSON document that begins the text; what follows it is Markdown."""
+        if self._json is None:
+            return []
+        if not self._tail.repeated:  # no document has begun yet
+            begins = begins_json(self._tail.source)
+            if not begins:
+                self._json = None if begins is False else self._json
+                return []
+            added = self._tail.source
+            self._tail = replace(self._tail, source=_JSON_FENCE + added, repeated=len(_JSON_FENCE))
+        end = self._json.feed(added)
+        if end is None:
+            return []
+        self._json = None
+        source, rest = self._tail.source, added[end:]
+        closed = replace(self._tail, source=source.removesuffix(rest) + _FENCE_END)
+        self._tail = Block("", begin=_behind(self._tail) - len(rest))
+        self._open_with(rest)
+        return [closed]
 
     def _without_returns(self, text: str) -> str:
         begin = _behind(self._tail)

@@ -1,4 +1,4 @@
-"""The line of figures under an answer, and where the time of the answer went; every figure says how it is measured."""
+"""The line of figures under an answer, and over it where the time went, and what else was counted."""
 
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from app.engine.steps import plausible
 from app.i18n.number_text import Number, share_text
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
+from app.i18n.units import time_text
 from app.i18n.wording import mark
 from app.system.plain_text import tip, unsteered
 from app.ui.flow_layout import FlowLayout
@@ -30,20 +31,20 @@ _ENDINGS = {
 
 _BAR = QSize(260, 10)
 _SWATCH = 10
+_EXACT_SECONDS = 10.0  # from there on nobody asks for tenths
 _LONGEST_NAME = 40  # characters of a model's name among the figures
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFigure:
-    """A figure and its definition; a sentence takes the whole width, in several lines where that is not enough."""
+    """A figure and its definition."""
 
     text: str
     definition: str
-    is_sentence: bool = False
 
 
 def figures_of(message: Message, names_model: bool = False) -> tuple[AnswerFigure, ...]:
-    """What is worth saying of an answer, the most telling first; nothing that has not been measured yet.
+    """What is told in a line of an answer, the most telling first; nothing that has not been measured yet.
 
     `names_model`: who wrote it is worth saying, as others wrote other answers of the chat.
     """
@@ -92,35 +93,30 @@ def _measured(statistics: Statistics) -> list[AnswerFigure]:
                 tr("Tokens of the answer per second of decoding; reading the question is not counted"),
             )
         )
-    figures += _passes(statistics) if statistics.passes else []
-    figures.append(AnswerFigure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")))
-    if statistics.first_token_seconds > 0:
+    if statistics.passes:
         figures.append(
             AnswerFigure(
-                tr("first token {seconds:.2f} s").format(seconds=Number(statistics.first_token_seconds)),
-                tr("Time from the request to the first token, with reading the question"),
+                tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
+                tr(
+                    "Tokens of the answer per pass of the target model. Without speculation this is 1; "
+                    "the more the draft guesses right, the higher it is."
+                ),
             )
         )
-    if statistics.note:
-        definition = tr("What the engine has to say about this answer")
-        figures.append(AnswerFigure(translated(statistics.note), definition, is_sentence=True))
+    if statistics.seconds.decode > 0:
+        figures.append(AnswerFigure(_whole_time(statistics.seconds), tr("All the time that the answer took")))
+    else:
+        figures.append(AnswerFigure(_length(statistics), tr("Length of the answer in tokens")))
     return figures
 
 
-def _passes(statistics: Statistics) -> list[AnswerFigure]:
-    return [
-        AnswerFigure(
-            tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
-            tr(
-                "Tokens of the answer per pass of the target model. Without speculation this is 1; "
-                "the more the draft guesses right, the higher it is."
-            ),
-        ),
-        AnswerFigure(
-            tr("%n passes", n=statistics.passes),
-            tr("How often the whole target model ran for this answer; reading the question is not counted"),
-        ),
-    ]
+def _whole_time(seconds: Seconds) -> str:
+    whole = seconds.load + seconds.prefill + seconds.decode
+    return time_text(whole) if whole >= _EXACT_SECONDS else f"{Number(whole):.1f} s"
+
+
+def _length(statistics: Statistics) -> str:
+    return tr("%n tokens", n=statistics.new_tokens)
 
 
 class FiguresRow(QWidget):
@@ -156,7 +152,6 @@ class FiguresRow(QWidget):
         for index, label in enumerate(self._labels):
             label.setVisible(index < len(figures))
             if index < len(figures):
-                label.setWordWrap(figures[index].is_sentence)
                 label.setText(figures[index].text)
                 label.setToolTip("" if measured else tip(figures[index].definition))
                 label.setAccessibleDescription(figures[index].definition)
@@ -321,8 +316,17 @@ class TimePopup(QFrame):
 
 
 def _told(statistics: Statistics) -> list[str]:
-    """How it was speculated, and what the engine says about that; nothing of an engine that counts no passes."""
-    return [each for each in (_method_words(statistics), translated(statistics.note)) if each]
+    """Further figures, how it was speculated, and what the engine says about that; nothing that is not known."""
+    return [each for each in (_counts(statistics), _method_words(statistics), translated(statistics.note)) if each]
+
+
+def _counts(told: Statistics) -> str:
+    counts = [_length(told)]
+    if told.passes:
+        counts.append(tr("%n passes", n=told.passes))
+    if told.first_token_seconds > 0:
+        counts.append(tr("first token {seconds:.2f} s").format(seconds=Number(told.first_token_seconds)))
+    return " · ".join(counts)
 
 
 def _method_words(told: Statistics) -> str:

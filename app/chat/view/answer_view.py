@@ -22,11 +22,12 @@ from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
 from app.system.plain_text import tip
+from app.ui.flow_layout import FlowLayout
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.widgets import copy_text, quiet_tool
 
-_NARROW = 660  # pixels: the figures go below the tools, so that the line that says why is whole
+_NARROW = 660  # pixels: the figures go below the tools, so that they are one line
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
 
 
@@ -131,11 +132,11 @@ class AnswerView(QWidget):
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
         foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        told = QVBoxLayout()
-        told.setSpacing(1)
-        told.addWidget(self.figures, 0, Qt.AlignmentFlag.AlignVCenter)
-        told.addWidget(self.why, 0, Qt.AlignmentFlag.AlignLeft)
-        foot.addLayout(told, 1)
+        told = QWidget(self)
+        line = FlowLayout(told, gap=14, line_gap=2)
+        line.addWidget(self.figures)
+        line.addWidget(self.why)
+        foot.addWidget(told, 1, Qt.AlignmentFlag.AlignVCenter)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(8)

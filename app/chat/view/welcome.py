@@ -1,14 +1,24 @@
 """What an empty chat shows: what this is, and a few questions to begin with."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.view.conversation_view import COLUMN_WIDTH
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.theme import application_icon
-from app.ui.widgets import label
+from app.ui.widgets import label, page_body, row_of
 from engine.protocol.options import EMBEDDED
 
 EXAMPLES = (
@@ -24,45 +34,56 @@ _DEMO = mark(
 )
 _OWN = mark("A draft model guesses ahead, the target checks its guesses. Ctrl+T shows them as a tree.")
 _ICON_SIZE = 72
+_TALL = 400  # pixels: there is room for the picture
+_AROUND = 80  # pixels: what stands beside and between the examples
+_LEAST_EXAMPLE = 100  # pixels: two of them must not keep a window from growing narrow enough for one
 
 
-class Welcome(QWidget):
+class Welcome(QScrollArea):
     """The empty chat; an example that is clicked is asked."""
 
     example_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        body = page_body(self)
         self._about = label("welcome-about", tr(_DEMO), self)
         self.examples = [self._example(text) for text in EXAMPLES]
         title = label("welcome-title", tr("What shall we talk about?"), self)
         for words in (title, self._about):
             words.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        picture = QLabel(self)
-        picture.setPixmap(application_icon().pixmap(_ICON_SIZE, _ICON_SIZE))
-        picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        grid = QGridLayout()
-        grid.setSpacing(10)
-        for index, button in enumerate(self.examples):
-            grid.addWidget(button, index // 2, index % 2)
+        self._picture = QLabel(self)
+        self._picture.setPixmap(application_icon().pixmap(_ICON_SIZE, _ICON_SIZE))
+        self._picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._pairs = [row_of(self.examples[first : first + 2], 10) for first in (0, 2)]
         inner = QWidget(self)
         inner.setMaximumWidth(COLUMN_WIDTH - 120)
         column = QVBoxLayout(inner)
         column.setSpacing(10)
-        column.addWidget(picture)
+        column.addWidget(self._picture)
         column.addWidget(title)
         column.addWidget(self._about)
         column.addSpacing(18)
-        column.addLayout(grid)
+        for pair in self._pairs:
+            column.addLayout(pair)
         row = QHBoxLayout()
         row.addStretch(1)
         row.addWidget(inner, 1000)
         row.addStretch(1)
-        outer = QVBoxLayout(self)
+        outer = QVBoxLayout(body)
         outer.setContentsMargins(24, 12, 24, 12)
         outer.addStretch(2)
         outer.addLayout(row)
         outer.addStretch(3)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where two examples have no room beside each other, they stand below each other; a picture needs room, too."""
+        super().resizeEvent(event)
+        needed = max(each.sizeHint().width() for each in self.examples)
+        narrow, direction = self.width() < 2 * needed + _AROUND, QBoxLayout.Direction
+        for pair in self._pairs:
+            pair.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
+        self._picture.setVisible(self.height() >= _TALL)
 
     def show_engine_state(self, state: EngineState) -> None:
         """Be honest about the model that would answer."""
@@ -74,6 +95,8 @@ class Welcome(QWidget):
     def _example(self, text: str) -> QPushButton:
         button = QPushButton(text, self)
         button.setObjectName("example")
+        button.setMinimumWidth(_LEAST_EXAMPLE)
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         button.setAccessibleName(tr("Ask: {text}").format(text=text))
         button.clicked.connect(lambda: self.example_chosen.emit(text))
         return button

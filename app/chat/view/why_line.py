@@ -1,4 +1,4 @@
-"""The line under an answer's figures that says why it was fast or not, and leads to where telemetry shows it."""
+"""The words behind an answer's figures that say why it was fast or not, and lead to where telemetry shows it."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -11,7 +11,10 @@ from app.system.plain_text import tip
 
 
 class WhyLine(QPushButton):
-    """Looks like a figure and acts like a link; hidden where the figures say nothing."""
+    """Looks like a figure and acts like a link; hidden where the figures say nothing.
+
+    Where there is no room for the sentence, it is what stands before its colon.
+    """
 
     chosen = Signal(object)  # CausePlace
 
@@ -28,6 +31,10 @@ class WhyLine(QPushButton):
     def sentence(self) -> str:
         """All that it says, also where there is no room for it; empty if it says nothing."""
         return self._found.sentence if self._found else ""
+
+    @property
+    def _beginning(self) -> str:
+        return self.sentence.partition(":")[0]
 
     def show_message(self, message: Message) -> None:
         """Say why this answer was fast or not; nothing while it grows."""
@@ -50,11 +57,12 @@ class WhyLine(QPushButton):
     def sizeHint(self) -> QSize:  # noqa: N802
         """Room for the whole sentence, though less will do."""
         metrics = self.fontMetrics()
-        return QSize(metrics.horizontalAdvance(self.sentence) + 6, metrics.height() + 2)
+        return QSize(metrics.horizontalAdvance(self.sentence) + 6, metrics.height())
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """Room for its beginning."""
-        return QSize(40, self.fontMetrics().height() + 2)
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._beginning) + 6, metrics.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Show as much as there is room for."""
@@ -62,8 +70,9 @@ class WhyLine(QPushButton):
         self._elide()
 
     def _elide(self) -> None:
-        room = max(0, self.width() - 4)
-        self.setText(self.fontMetrics().elidedText(self.sentence, Qt.TextElideMode.ElideRight, room).replace("&", "&&"))
+        room, metrics = max(0, self.width() - 4), self.fontMetrics()
+        words = self.sentence if metrics.horizontalAdvance(self.sentence) <= room else self._beginning
+        self.setText(metrics.elidedText(words, Qt.TextElideMode.ElideRight, room).replace("&", "&&"))
 
     def _on_clicked(self) -> None:
         if self._found is not None and self._found.place is not None:

@@ -15,6 +15,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.library.remote.connect_dialog import ConnectDialog, connect_dialog
 from app.library.remote.engines import EngineChoice, SavedEngine, unused_name
+from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack
 from app.ui.notices import Tone as NoticeTone
 from app.ui.theme import Colors
@@ -61,10 +62,7 @@ class EnginesPage(QWidget):
         top = QHBoxLayout()
         top.addWidget(self.connect_)
         top.addStretch(1)
-        buttons = QHBoxLayout()
-        for button in (self.use, self.change, self.rename, self.remove):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        buttons = flow_of((self.use, self.change, self.rename, self.remove), 6, self)
         for button in (self.connect_, self.use, self.change, self.rename, self.remove):
             button.setAutoDefault(False)
         column = QVBoxLayout(self)
@@ -74,7 +72,7 @@ class EnginesPage(QWidget):
         column.addWidget(self.notices)
         column.addWidget(self.view, 1)
         column.addWidget(self.hint)
-        column.addLayout(buttons)
+        column.addWidget(buttons)
 
     def _connect(self) -> None:
         self.connect_.clicked.connect(partial(self.open_dialog, None))

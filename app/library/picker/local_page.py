@@ -29,6 +29,7 @@ from app.library.picker.entry_view import EntryView
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_folder
+from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -77,12 +78,9 @@ class LocalPage(QWidget):
         top.setSpacing(8)
         top.addWidget(self.field, 1)
         top.addWidget(self.folders)
-        buttons = QHBoxLayout()
-        for button in (self.open, self.verify, self.delete):
+        for button in (self.open, self.verify, self.delete, self.folders):
             button.setAutoDefault(False)
-            buttons.addWidget(button)
-        self.folders.setAutoDefault(False)
-        buttons.addStretch(1)
+        buttons = flow_of((self.open, self.verify, self.delete), 6, self)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
@@ -92,7 +90,7 @@ class LocalPage(QWidget):
         column.addLayout(top)
         column.addWidget(self.notices)
         column.addWidget(self.stack, 1)
-        column.addLayout(buttons)
+        column.addWidget(buttons)
 
     def _connect(self) -> None:
         local_models = self._local_models

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
-from app.ui.widgets import label
+from app.system.plain_text import tip
+from app.ui.widgets import CutLabel
 
 
 class Page(IntEnum):
@@ -27,8 +28,8 @@ class LoadStrip(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.words = label("quiet-text", "", self)
-        self.words.setWordWrap(False)
+        self.words = CutLabel(self)
+        self.words.setObjectName("quiet-text")
         self.words.setAccessibleName(tr("Engine state"))
         self.progress = QProgressBar(self, textVisible=False)
         self.progress.setFixedWidth(220)
@@ -60,3 +61,4 @@ class LoadStrip(QWidget):
             if state.ready and state.pair and not state.host
             else state.words
         )
+        self.words.setToolTip(tip(self.words.text()))

@@ -249,9 +249,8 @@ class Saving(QObject):
         self._file.commit()
         self._file = None
         lost = self._count - self._written
-        words = tr("{count} rounds were saved in {name}.").format(
-            count=f"{Number(self._written):,}", name=self._path.name
-        )
+        one, more = tr("1 round was saved in {name}."), tr("{count} rounds were saved in {name}.")
+        words = (one if self._written == 1 else more).format(count=f"{Number(self._written):,}", name=self._path.name)
         if lost:
             words += " " + tr("{count} are not kept any more.").format(count=f"{Number(lost):,}")
         self.ended.emit(words)

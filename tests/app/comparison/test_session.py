@@ -17,7 +17,7 @@ from app.comparison.transcript import Transcript
 from app.engine.side_run import CANCELLED, OTHER_RUNS
 from app.shell.window import MainWindow
 from app.telemetry.comparison import NOTHING_ASKED, STILL_ANSWERING
-from engine.protocol.messages import Cancel, Failed, Finished, Round, Seconds, Statistics
+from engine.protocol.messages import Cancel, Failed, Finished, Reading, Round, Seconds, Statistics
 from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import round_of
 from tests.app.fake_link import FakeLink
@@ -110,6 +110,18 @@ def test_the_same_question_is_asked_and_both_stand_beside_each_other(
     session.choose(1, candidate(session, "method:sequoia"))
     session.choose(1, candidate(session, "method:none"))
     assert session.sides[1].transcript is not None, "what is written is kept"
+
+
+def test_a_long_question_tells_how_much_of_it_was_read(
+    session: ComparisonSession, dialog: ComparisonDialog, link: FakeLink, qtbot: QtBot
+) -> None:
+    session.start(1)
+    request, words = link.last_question.id, dialog.columns[1].words
+    qtbot.waitUntil(lambda: words.text() == "Reading the question")
+    link.answer(Reading(request, 0.25, 30.0))
+    qtbot.waitUntil(lambda: words.text() == "Reading the question: 25%, 1 min 30 s left")
+    write(link)
+    assert session.reading is None
 
 
 def test_texts_that_part_are_marked_where_they_do(

@@ -4,7 +4,8 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ import shiboken6
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.archive.exchange.exporting import Exporting
 from app.chat.archive.exchange.formats import read_conversations
 from app.chat.archive.store import Store
+from app.chat.conversations import SAVING_NOTICE
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.shell.program import Program
+from app.shell.unsaved import COPIES_NOTICE
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
 from tests.app.fake_link import FakeLink
@@ -209,3 +213,98 @@ def test_unsent_texts_that_cannot_be_saved_go_along(
     qtbot.waitUntil(lambda: program.windows == [])
     assert (tmp_path / "Unsent text.txt").read_text(encoding="utf-8") == "What is an"
     assert (tmp_path / "Unsent text 2.txt").read_text(encoding="utf-8") == "What is a yew?"
+
+
+def test_chats_that_cannot_be_saved_are_saved_elsewhere_from_the_notice(
+    unsaved: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a file").touch()
+    chosen = iter([str(tmp_path / "a file"), str(tmp_path)])
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: next(chosen))
+    notices = unsaved.notices
+
+    def told(key: str) -> list[str]:
+        return [each.message for each in notices.notices if each.key == key]
+
+    qtbot.waitUntil(lambda: bool(told(SAVING_NOTICE)))
+    notices.act(SAVING_NOTICE)
+    qtbot.waitUntil(lambda: told(COPIES_NOTICE)[:1] != [] and "could not be saved there" in told(COPIES_NOTICE)[0])
+    notices.act(COPIES_NOTICE)
+    qtbot.waitUntil(lambda: told(COPIES_NOTICE)[:1] != [] and str(tmp_path) in told(COPIES_NOTICE)[0])
+    (read,) = read_conversations(tmp_path / "What is an oak_.json")
+    assert read.conversation is not None
+    assert [each.text for each in read.conversation.messages] == ["What is an oak?", "A tree."]
+    assert unsaved.program.windows == [unsaved], "nobody wanted to quit"
+
+
+def test_a_chat_that_cannot_be_read_offers_no_copies(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.chat.ask("What is an oak?")
+    link.say("A tree.")
+    link.finish()
+    oak = window.chat.conversation.id
+    window.actions_.new_chat.trigger()
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Store, "messages", refuse)
+    window.conversations.autosave.open(oak)
+    qtbot.waitUntil(lambda: bool(window.notices.notices))
+    assert [(each.key, each.action) for each in window.notices.notices] == [(SAVING_NOTICE, "")]
+
+
+@pytest.fixture
+def exporting(
+    window: MainWindow, link: FakeLink, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[MainWindow, Callable[[], None]]]:
+    """A window whose chat goes into a file, and what lets the export go on to its end."""
+    window.chat.ask("What is an oak?")
+    link.say("A tree.")
+    link.finish()
+    step, may_end = Exporting.step, threading.Event()
+
+    def step_once(self: Exporting, store: Store) -> None:
+        if may_end.is_set():
+            step(self, store)
+
+    monkeypatch.setattr(Exporting, "step", step_once)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "all.json"), "JSON (*.json)"))
+    window.conversations.export_all()
+    yield window, may_end.set
+    may_end.set()
+
+
+def test_the_program_ends_when_an_export_has(
+    exporting: tuple[MainWindow, Callable[[], None]], qtbot: QtBot, tmp_path: Path
+) -> None:
+    window, go_on = exporting
+    program = window.program
+    assert not window.close()
+    assert box_of(window).text() == "Chats are still being exported or imported."
+    go_on()
+    qtbot.waitUntil(lambda: program.windows == [])
+    assert [each.title for each in read_conversations(tmp_path / "all.json")] == [""], "it was named by nobody"
+
+
+def test_a_person_may_end_an_export_with_the_program(
+    exporting: tuple[MainWindow, Callable[[], None]], tmp_path: Path
+) -> None:
+    window, _ = exporting
+    program = window.program
+    program.quit()
+    click(window, "Quit now")
+    assert program.windows == []
+    assert [each.name for each in tmp_path.glob("*all*")] == []
+
+
+def test_an_export_that_is_soon_over_is_finished_without_a_question(
+    exporting: tuple[MainWindow, Callable[[], None]], tmp_path: Path
+) -> None:
+    window, go_on = exporting
+    go_on()
+    program = window.program
+    program.quit()
+    assert program.windows == []
+    assert (tmp_path / "all.json").exists()

@@ -312,7 +312,7 @@ def test_who_answered_is_kept_and_exported(person: Person) -> None:
     markdown = exported_markdown("Fox", conversation.messages)
     assert f"Answered by {wrote}" in markdown
     assert from_markdown(markdown)[0][1].messages[-1].text == "There was a fox."
-    written = exported_json("Fox", conversation.messages)
+    written = exported_json(record, conversation)
     assert json.loads(written)["messages"][1]["model"] == wrote
     assert from_json(written)[0][1].messages[-1].answerer == wrote
 

@@ -31,7 +31,7 @@ def test_an_answer_is_speculated_shown_and_counted(session: Session) -> None:
     assert len(session.shown) > 20
     assert figures.method == "specexec"
     assert figures.tokens_per_pass > 1.5
-    assert f"{figures.passes} passes" in window.chat_panel.view.answers[-1].figures.text
+    assert " tokens per pass · " in window.chat_panel.view.answers[-1].figures.text
     assert rounds[-1].index == figures.passes - 1
     assert window.status_area.words.text() == "Ready: demo-target + demo-draft on cpu, float32"
     assert probabilities is not None

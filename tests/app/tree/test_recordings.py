@@ -77,6 +77,9 @@ def test_the_conversation_goes_on_behind_a_recording_and_comes_back(
     panel.exports.open_from(path)
     bar = panel.findChildren(RecordingBar)[0]
     qtbot.waitUntil(lambda: bar.words.text() == "Recording “old.jsonl”: 30 rounds")
+    bar.show_recording("one.jsonl", 1, True)
+    assert bar.words.text() == "Recording “one.jsonl”: 1 round"
+    bar.show_recording("old.jsonl", 30, True)
     panel.show_round(replace(FORK, index=1))
     assert len(panel.player.history) == 30
     look_at(qtbot, panel, 7)

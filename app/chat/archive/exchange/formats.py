@@ -1,4 +1,4 @@
-"""Conversations as files that others can read: Markdown to look at, JSON with the usual messages to go on with.
+"""Conversations as files that others can read: Markdown to look at, JSON with every version to go on with.
 
 Another format is an entry of `FORMATS`, with a function that writes it and one that reads it.
 """
@@ -20,13 +20,13 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.json_text import parse_json
 from app.system.plain_text import well_formed
 from engine.protocol.messages import Role
 
-_FORMAT = "coppice-conversation"
 # A file is read one conversation at a time, so its size costs time, not memory. What is larger than this, nobody's
 # history is: the texts of the largest histories that services hand out take some hundred megabytes.
 _LARGEST_BYTES = 1 << 30
@@ -52,19 +52,16 @@ def exported_markdown(title: str, messages: Sequence[Message], system_prompt: st
     return well_formed(told or as_markdown(turns, "## {}", title))
 
 
-def exported_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
-    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first.
+def exported_json(record: ConversationRecord, conversation: Conversation) -> str:
+    """The chat with all that belongs to it, a list where it is long and has several parts."""
+    parts = list(written_parts(record, conversation))
+    text = ",\n".join(parts)
+    return f"[\n{text}\n]\n" if len(parts) > 1 else f"{text}\n"
 
-    An answer has a `model` as well: who wrote it, if that is known.
-    """
-    turns: list[dict[str, str]] = [
-        {"role": role, "content": content} for role, content in _turns(messages, system_prompt)
-    ]
-    for turn, message in zip(turns[len(turns) - len(messages) :], messages, strict=True):
-        if message.answerer:
-            turn["model"] = message.answerer
-    document = {"format": _FORMAT, "title": title, "messages": turns}
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+def _shown_markdown(record: ConversationRecord, conversation: Conversation) -> str:
+    prompt = conversation.settings.system_prompt if conversation.settings else ""
+    return exported_markdown(record.shown_title, conversation.messages, prompt)
 
 
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
@@ -258,18 +255,23 @@ def _is_text(value: Any) -> bool:
 class Format:
     """A kind of file that a conversation is written to and read from.
 
-    A name without one gets the first of the `suffixes`. `write` makes the text of a title, messages and a system
-    prompt. `read` finds the conversations of a file of so many bytes, and raises `ExchangeError`.
+    A name without one gets the first of the `suffixes`. `read` finds the conversations of a file of so many bytes, and
+    raises `ExchangeError`.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    write: Callable[[str, Sequence[Message], str], str]
+    write: Callable[[ConversationRecord, Conversation], str]
     read: Callable[[BinaryIO, int], Iterator[ReadChat]]
 
+    @property
+    def kind(self) -> str:
+        """What a dialog to export calls it."""
+        return f"{tr(self.name)} (*{self.suffixes[0]})"
 
-JSON = Format("JSON", (".json",), exported_json, _json_chats)
-FORMATS = (Format("Markdown", (".md", ".markdown"), exported_markdown, _markdown_chats), JSON)
+
+JSON = Format(mark("JSON with all versions"), (".json",), exported_json, _json_chats)
+FORMATS = (Format(mark("Markdown, as shown"), (".md", ".markdown"), _shown_markdown, _markdown_chats), JSON)
 """Every format: the dialogs to export and import offer these, and the end of a file's name chooses among them."""
 
 
@@ -279,7 +281,7 @@ def _format_of(path: Path, otherwise: Format) -> Format:
 
 def export_filters() -> dict[str, str]:
     """What the dialog to export offers, each with the suffix that a name without one gets."""
-    return {f"{each.name} (*{each.suffixes[0]})": each.suffixes[0] for each in FORMATS}
+    return {each.kind: each.suffixes[0] for each in FORMATS}
 
 
 def chat_files(folder: Path) -> Iterator[Path | None]:
@@ -302,9 +304,8 @@ def import_patterns() -> str:
 
 
 def write_conversation(path: Path, record: ConversationRecord, conversation: Conversation) -> None:
-    """Write the path that is shown; the end of the name decides how. Raises `OSError`; then the old file is left."""
-    prompt = conversation.settings.system_prompt if conversation.settings else ""
-    text = _format_of(path, FORMATS[0]).write(record.shown_title, conversation.messages, prompt)
+    """Write a chat; the end of the name decides how. Raises `OSError`; then the old file is left."""
+    text = _format_of(path, FORMATS[0]).write(record, conversation)
     write_chosen(path, text.encode("utf-8", "replace"))
 
 
@@ -325,7 +326,7 @@ def write_copies(
     try:
         for record, conversation in chats:
             place = _free(folder, file_name(record.shown_title), JSON.suffixes[0])
-            write_chosen(place, _whole_file(written_parts(record, conversation)))
+            write_conversation(place, record, conversation)
             written += 1
         for text in unsent:
             write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
@@ -333,13 +334,6 @@ def write_copies(
     except OSError as error:
         return written, error.strerror or str(error)
     return written, ""
-
-
-def _whole_file(parts: Iterable[str]) -> bytes:
-    """The file of one chat, a list where it has several parts."""
-    written = list(parts)
-    text = ",\n".join(written)
-    return (f"[\n{text}\n]\n" if len(written) > 1 else f"{text}\n").encode("utf-8", "replace")
 
 
 def _free(folder: Path, name: str, suffix: str) -> Path:

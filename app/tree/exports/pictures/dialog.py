@@ -123,6 +123,7 @@ class PictureDialog(QDialog):
     def _lay_out(self) -> None:
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.setVerticalSpacing(6)  # a low screen must have room for the buttons
         form.addRow(row_of((self.paper, self.post), 6))
         form.addRow(tr("Part"), self.part)
         form.addRow(tr("Colours"), self.theme)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.text.blocks import Block, BlockStream
+from app.chat.text.blocks import Block, BlockStream, code_of
 from app.chat.text.markdown_parser import markdown_parser
 
 SAMPLE = """# Title
@@ -116,3 +116,32 @@ def test_no_text_is_lost_or_doubled_however_it_is_cut(pieces: list[str]) -> None
     whole, piecewise = cut([text]), cut(pieces)
     assert "".join(block.source for block in whole).strip() == text.strip()
     assert "".join(block.source for block in piecewise).strip() == text.strip()
+
+
+JSON_ANSWER = '{\n  "snake_case_name": "*bold* and _thin_ \\" } ```",\n\n  "list": [{"a": 1}]\n}'
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+def test_a_json_document_is_code_and_what_follows_it_is_markdown(size: int) -> None:
+    text = f"\n{JSON_ANSWER}\n\nThat was *it*."
+    code, words = cut([text[begin : begin + size] for begin in range(0, len(text), size)])
+    assert code_of(code) == f"{JSON_ANSWER}\n"
+    assert (words.source, words.begin) == ("That was *it*.", text.index("That"))
+
+
+def test_json_that_still_grows_is_code() -> None:
+    stream = BlockStream()
+    stream.feed('[{"a_b": "*')
+    assert [code_of(each) for each in stream.open_blocks] == ['[{"a_b": "*\n']
+
+
+def test_a_long_json_document_is_cut_into_pieces_of_one_code_block() -> None:
+    text = "[" + ",\n".join(f'{{"number_{each}": "*"}}' for each in range(200)) + "]"
+    blocks = cut([text[begin : begin + 100] for begin in range(0, len(text), 100)])
+    assert "".join(code_of(each) or "no code" for each in blocks) == f"{text}\n"
+    assert [text[each.begin :].startswith(each.source.split("\n")[1]) for each in blocks] == [True] * len(blocks)
+
+
+@pytest.mark.parametrize("text", ["[a link](https://a.b) *c*", "{x} *y*", "{% if *a* %}", '["', "[1] *a*", "{" * 2_000])
+def test_brackets_alone_are_no_json(text: str) -> None:
+    assert [code_of(each) for each in cut(list(text))] == [None]

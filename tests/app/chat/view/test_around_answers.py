@@ -54,12 +54,25 @@ def english(qapp: QApplication) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("english")
-def test_one_is_singular_and_notes_are_shown() -> None:
-    one = replace(FIGURES, new_tokens=1, passes=1, note="No draft model is loaded.")
-    texts = [each.text for each in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, one))]
-    assert "1 pass" in texts
-    assert "1 token" in texts
-    assert texts[-1] == "No draft model is loaded."
+def test_the_line_is_short_and_the_rest_stands_over_it(qtbot: QtBot) -> None:
+    row = FiguresRow(LIGHT)
+    qtbot.addWidget(row)
+    spent = Seconds(load=1.0, prefill=59.0, decode=30.4)
+    row.show_message(Message("assistant", "a", AnswerEnding.COMPLETE, replace(FIGURES, seconds=spent)))
+    assert row.text == "3.4 tokens/s · 8.5 tokens per pass · 1 min 30 s"
+    row._open()
+    assert row.popup is not None
+    assert "102 tokens · 12 passes · first token 0.12 s" in row.popup.text
+    row.show_message(Message("assistant", "a", AnswerEnding.COMPLETE, FIGURES))
+    assert row.text.endswith("2.0 s"), "short times are told more exactly"
+
+
+@pytest.mark.usefixtures("english")
+def test_one_is_singular() -> None:
+    one = Statistics(new_tokens=1, passes=1)
+    assert figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, one))[-1].text == "1 token"
+    label = QLabel()
+    assert TimePopup(replace(FIGURES, new_tokens=1, passes=1), LIGHT, label).text.count("1 token · 1 pass · ") == 1
 
 
 @pytest.mark.usefixtures("english")
@@ -78,21 +91,7 @@ def test_an_engine_that_counts_little_gets_only_the_figures_it_told(qtbot: QtBot
     parent = QLabel()
     qtbot.addWidget(parent)
     popup = TimePopup(timed, LIGHT, parent)
-    assert popup.text == "Where the time went · Writing the answer · 2.00 s · 100%"
-
-
-def test_a_note_that_is_wider_than_the_answer_goes_on_below(qtbot: QtBot) -> None:
-    note = "Wider trees do not pay here: a chain of 6 nodes promises 5.5 tokens in 1.9 times the time of one pass."
-    row = FiguresRow(LIGHT)
-    qtbot.addWidget(row)
-    row.show_message(Message("assistant", "a", AnswerEnding.COMPLETE, replace(FIGURES, note=note)))
-    row.resize(300, row.heightForWidth(300))
-    row.show()
-    label = row.findChildren(QLabel)[-1]
-    assert label.text() == note
-    qtbot.waitUntil(lambda: label.width() == 300)
-    assert label.height() >= label.heightForWidth(300) > label.fontMetrics().lineSpacing()
-    assert label.geometry().bottom() < row.height()
+    assert popup.text == "Where the time went · Writing the answer · 2.00 s · 100% · 8 tokens"
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_how_it_was_speculated_is_told_where_it_is_known(qtbot: QtBot) -> None:
     qtbot.addWidget(parent)
 
     def told(statistics: Statistics) -> str:
-        return TimePopup(statistics, LIGHT, parent).text.rpartition("100%")[2].removeprefix(" · ")
+        return TimePopup(statistics, LIGHT, parent).text.rpartition(" passes")[2].removeprefix(" · ")
 
     spent = Seconds(decode=2.0)
     assert told(Statistics("none", new_tokens=9, passes=9, seconds=spent)) == "No speculation"

@@ -36,6 +36,8 @@ def test_it_speaks_of_finished_answers_with_figures_only(qtbot: QtBot) -> None:
     )
     assert line.accessibleName() == line.sentence
     line.resize(60, 20)
+    assert line.text() == "Easy text"
+    line.resize(30, 20)
     assert line.text().endswith("…")
 
 
@@ -61,7 +63,9 @@ def test_space_on_it_opens_telemetry_at_the_cause(window: MainWindow, link: Fake
     shown._pointing.stop()
 
 
-def test_it_is_whole_in_a_window_as_small_screens_have_it(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+def test_it_stands_behind_the_figures_in_a_window_as_small_screens_have_it(
+    window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
     window.resize(1264, 752)
     QApplication.processEvents()
     window.resizeDocks([window.chats_dock, window.tree_dock], [240, 440], Qt.Orientation.Horizontal)
@@ -71,4 +75,7 @@ def test_it_is_whole_in_a_window_as_small_screens_have_it(window: MainWindow, li
     qtbot.waitUntil(line.isVisible)
     QApplication.processEvents()
     assert window.chat_panel.view.answers[-1].width() < 560
-    assert line.text() == line.sentence
+    figures = window.chat_panel.view.answers[-1].figures
+    assert line.text() == "Easy text"
+    assert line.mapTo(window, line.rect().topLeft()).x() > figures.mapTo(window, figures.rect().topRight()).x()
+    assert figures.height() < 2 * line.height(), "one line"

@@ -34,10 +34,20 @@ def conversation() -> Conversation:
 
 
 def test_what_is_written_as_json_is_read_back() -> None:
-    messages = conversation().messages
-    ((title, again),) = from_json(exported_json("Trees", messages))
+    made = conversation()
+    ((title, again),) = from_json(exported_json(ConversationRecord(1, "Trees"), made))
     assert title == "Trees"
-    assert again.messages == messages
+    assert again.messages == made.messages
+
+
+def test_a_long_chat_comes_back_whole_from_its_own_file(tmp_path: Path) -> None:
+    made = conversation()
+    _, answer = made.ask("And *that*?")
+    made.change(replace(answer, text="A bush. " * 300_000, ending=AnswerEnding.COMPLETE))
+    formats.write_conversation(tmp_path / "chat.json", ConversationRecord(1, "Trees"), made)
+    (read,) = read_conversations(tmp_path / "chat.json")
+    assert read.conversation is not None
+    assert read.conversation.messages == made.messages
 
 
 def test_markdown_has_a_heading_for_every_turn() -> None:
