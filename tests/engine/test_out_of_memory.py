@@ -82,6 +82,15 @@ def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: 
     assert "total capacity of 23.65 GiB" in capsys.readouterr().err
 
 
+def test_a_library_that_windows_cannot_load_is_a_sentence_about_what_to_install() -> None:
+    """As torch words it: the number of the error, the system's own sentence, and the library."""
+    words = '[WinError 1114] DLL fehlgeschlagen. Error loading "C:\\torch\\lib\\c10.dll" or one of its dependencies.'
+    failed = failed_by(7, OSError(f"Traceback\n{words}"))
+    assert failed.message == f"Windows cannot load a library that the engine needs: {words}"
+    assert "vc_redist.x64.exe" in failed.hint
+    assert "vc_redist" not in failed_by(7, OSError("[WinError 5] Access is denied")).hint
+
+
 def test_cycles_are_given_back() -> None:
     class Layer:
         pass
