@@ -47,7 +47,14 @@ class Tools:
             return python_of(folder)
         base = self.base or Path(sys.executable)
         command: list[str | Path] = [base, "-I", "-m", "venv", "--without-pip", folder]
-        subprocess.run(command, check=True, capture_output=True, env=clean_environment(os.environ), timeout=120)
+        subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            env=clean_environment(os.environ),
+            timeout=120,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
         return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python3"
 
     def install_command(self, python: Path, wheels: Sequence[str]) -> list[str | Path]:
