@@ -126,7 +126,7 @@ def keep_off_ram(device: "torch.device") -> None:
     module = _module(device)
     free, total = module.mem_get_info(device)
     held = max(0, free + module.memory_reserved(device) - OUTSIDE_BYTES)
-    module.set_per_process_memory_fraction(min(1.0, held / total), device)
+    module.set_per_process_memory_fraction(min(1.0, held / total), device.index)  # no device without one
 
 
 def sent(

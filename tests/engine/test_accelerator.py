@@ -56,7 +56,8 @@ class Module:
     def memory_reserved(self, _device: object) -> int:
         return 50
 
-    def set_per_process_memory_fraction(self, fraction: float, _device: object) -> None:
+    def set_per_process_memory_fraction(self, fraction: float, device: int | None) -> None:
+        assert not isinstance(device, torch.device), "torch takes none that has no index, as that of a load has none"
         self.fractions.append(fraction)
 
     def memory_allocated(self, _device: object) -> int:
@@ -202,7 +203,7 @@ def test_what_is_not_free_on_windows_is_no_memory_of_the_gpus(
     monkeypatch.setattr(torch, "cuda", cuda)
     monkeypatch.setattr("platform.release", lambda: release)
     monkeypatch.setattr(accelerator, "OUTSIDE_BYTES", 10)
-    accelerator.keep_off_ram(CUDA)
+    accelerator.keep_off_ram(torch.device("cuda"))
     accelerator.keep_off_ram(torch.device("cpu"))
     assert cuda.fractions == fractions
 
