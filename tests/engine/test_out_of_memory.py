@@ -82,6 +82,17 @@ def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: 
     assert "total capacity of 23.65 GiB" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("error", "tells"), [(MemoryError(), True), (torch.OutOfMemoryError(CUDA), False)])
+def test_on_windows_the_page_file_bounds_what_programs_get(
+    error: Exception, tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "page file" not in str(out_of_memory_of(error, "loading"))
+    monkeypatch.setattr("engine.loading.out_of_memory._free", lambda: "nothing was free")
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert ("page file" in str(out_of_memory_of(error, "loading"))) == tells
+    assert "page file" in failed_by(7, ImportError("[WinError 1455] The paging file is too small")).hint
+
+
 def test_a_library_that_windows_cannot_load_is_a_sentence_about_what_to_install() -> None:
     """As torch words it: the number of the error, the system's own sentence, and the library."""
     words = '[WinError 1114] DLL fehlgeschlagen. Error loading "C:\\torch\\lib\\c10.dll" or one of its dependencies.'
