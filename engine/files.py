@@ -20,7 +20,7 @@ SUFFIX = ".part"
 MOST_OPEN = 4096  # files at once: a prepared model has one for each layer, and a server one for each client
 _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit the length of a name
 # Virus scanners and indexers of Windows hold new files open for a moment, and some of thousands for seconds.
-_TRIES, _FOLDER_TRIES = (10, 200) if os.name == "nt" else (1, 1)
+_TRIES, _PATIENT_TRIES = (10, 200) if os.name == "nt" else (1, 1)
 _PAUSE_SECONDS = 0.05
 
 FileState = tuple[int, int]
@@ -174,12 +174,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def retried(act: Callable[[], object], of_folder: bool = False) -> None:
+def retried(act: Callable[[], object], patiently: bool = False) -> None:
     """Do what Windows refuses while another program has the file open: replacing, renaming, removing.
 
-    `of_folder`: the same is true of a folder while any file below it is open. Raises `OSError`.
+    `patiently`: for ten seconds, as scanners take for a large file, or for one of thousands in a folder. Raises
+    `OSError`.
     """
-    for remaining in reversed(range(_FOLDER_TRIES if of_folder else _TRIES)):
+    for remaining in reversed(range(_PATIENT_TRIES if patiently else _TRIES)):
         try:
             act()
         except PermissionError:

@@ -89,7 +89,7 @@ class CacheDestination:
     def keep(self, file: RemoteFile) -> None:
         """The blob first, then its name."""
         share(self.partial(file))
-        retried(lambda: self.partial(file).replace(self._blobs / file.etag))
+        retried(lambda: self.partial(file).replace(self._blobs / file.etag), patiently=True)
         sync_folder(self._blobs)
         self._link(file, is_new=True)
 
@@ -121,7 +121,7 @@ class CacheDestination:
                 self._symlinks = False
         if not self._symlinks:
             if is_new:
-                retried(lambda: blob.replace(name))
+                retried(lambda: blob.replace(name), patiently=True)
             else:
                 shutil.copyfile(blob, name)
                 share(name)
@@ -174,7 +174,7 @@ class FolderDestination:
         """A file or link of that name is replaced, never written through."""
         if not self._is_private:
             share(self.partial(file))
-        retried(lambda: self.partial(file).replace(self._path(file)))
+        retried(lambda: self.partial(file).replace(self._path(file)), patiently=True)
         sync_folder(self.folder)
         self._known.add(file)
 

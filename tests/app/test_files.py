@@ -142,13 +142,13 @@ def test_paths_of_windows_have_names_of_any_length(path: PurePath, name: str) ->
 
 def test_a_folder_is_tried_for_longer_than_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_TRIES", 2)
-    monkeypatch.setattr(files, "_FOLDER_TRIES", 5)
+    monkeypatch.setattr(files, "_PATIENT_TRIES", 5)
     monkeypatch.setattr(files, "_PAUSE_SECONDS", 0)
     held = [PermissionError(errno.EACCES, "held")] * 4
     with pytest.raises(PermissionError):
         files.retried(Mock(side_effect=[*held, None]))
     rename = Mock(side_effect=[*held, None])
-    files.retried(rename, of_folder=True)
+    files.retried(rename, patiently=True)
     assert rename.call_count == 5
 
 

@@ -148,7 +148,7 @@ class RuntimePlace:
         self._sync()
         write_private(staging / _MARKER, json.dumps(about).encode())
         target = self.folder / f"{made.build}-{made.fingerprint}-{staging.name.removeprefix(_STAGING)}"
-        retried(lambda: staging.rename(target), of_folder=True)
+        retried(lambda: staging.rename(target), patiently=True)
         sync_folder(self.folder)
         return self._activate(target)
 
