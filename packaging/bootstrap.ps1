@@ -114,6 +114,13 @@ function Test-Runtime {
     return [version]"$($about.FileMajorPart).$($about.FileMinorPart)" -ge $oldestRuntime
 }
 
+function Test-AppControl {
+    # Whether Smart App Control is on, which may refuse libraries that are not signed, as PyTorch's are.
+    $key = 'HKLM:\SYSTEM\CurrentControlSet\Control\CI\Policy'
+    $setting = Get-ItemProperty $key -Name VerifiedAndReputablePolicyState -ErrorAction SilentlyContinue
+    return [bool]($setting -and $setting.VerifiedAndReputablePolicyState -eq 1)
+}
+
 function Test-PathLength {
     # Whether every file of the environment has a path that Windows takes.
     $key = 'HKLM:\SYSTEM\CurrentControlSet\Control\FileSystem'
@@ -259,6 +266,7 @@ function Show-State {
     if (Test-PathLength) { Write-Output 'ok       length of paths' } else { Write-Output "missing  $(Get-PathAdvice)"; $lacking = $true }
     if (Test-Runtime) { Write-Output 'ok       Visual C++ runtime' }
     else { Write-Output "missing  Visual C++ runtime $oldestRuntime or newer: $runtimeAdvice"; $lacking = $true }
+    if (Test-AppControl) { Write-Output 'note     Smart App Control is on: it may refuse libraries of PyTorch (WinError 4551)' }
     if (-not (Test-Nvidia)) { Write-Output 'note     no NVIDIA driver: models compute on the CPU' }
     elseif (Get-NvidiaTrouble) { Write-Output "note     models compute on the CPU: $(Get-NvidiaTrouble)" }
     else { Write-Output 'ok       NVIDIA driver' }

@@ -99,6 +99,8 @@ def test_a_library_that_windows_cannot_load_is_a_sentence_about_what_to_install(
     failed = failed_by(7, OSError(f"Traceback\n{words}"))
     assert failed.message == f"Windows cannot load a library that the engine needs: {words}"
     assert "vc_redist.x64.exe" in failed.hint
+    blocked = OSError("[WinError 4551] Eine Richtlinie hat diese Datei blockiert. Error loading c10_cuda.dll")
+    assert failed_by(7, blocked).hint.startswith("Smart App Control")
     assert "vc_redist" not in failed_by(7, OSError("[WinError 5] Access is denied")).hint
 
 
