@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from app.shell.program import Program
 
 _LOG_BYTES = 500_000
+APP_ID = "org.coppice.coppice"
+"""What Windows' taskbar knows the program by; the installer's shortcuts have the same."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,6 +127,10 @@ def build_application() -> Application:
     application.setApplicationName("coppice")
     application.setApplicationDisplayName("Coppice")
     application.setDesktopFileName("coppice")
+    if sys.platform == "win32":  # else it were Python's, with the icon of that, where it runs from a checkout
+        import ctypes  # noqa: PLC0415
+
+        ctypes.windll.shell32.SetCurrentProcessExplicitAppUserModelID(APP_ID)
     application.setWindowIcon(application_icon())
     return application
 

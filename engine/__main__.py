@@ -30,11 +30,12 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # one text at a time: more threads would have no work
     from engine.files import let_many_files_open  # noqa: PLC0415  # as the commands
-    from engine.idle_threads import let_idle_threads_sleep  # noqa: PLC0415
+    from engine.idle_threads import ask_for_fast_cores, let_idle_threads_sleep  # noqa: PLC0415
     from engine.loading.out_of_memory import let_gpu_segments_grow  # noqa: PLC0415
 
     let_gpu_segments_grow()
     let_idle_threads_sleep()
+    ask_for_fast_cores()
     let_many_files_open()
     from engine.cli.commands import run  # noqa: PLC0415  # after the environment is set
 

@@ -5,7 +5,7 @@ CUDA's and ROCm's devices are of torch's type `cuda`, Intel's are `xpu`. Functio
 no memory of its own. What only CUDA has (pinning through its runtime, bitsandbytes) stays with those who use it.
 
     which:    `find`, `is_accelerator`, `types_in_use`, `name`
-    memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
+    memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`, `keep_off_ram`
     copies:   `sent`, `reads_are_free`
     streams:  `current_stream`, `make_stream`, `on_stream`, `on_own_stream`, `begin_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
@@ -15,6 +15,7 @@ no memory of its own. What only CUDA has (pinning through its runtime, bitsandby
 torch is imported by whoever calls; the process that answers commands reads this file before torch is there.
 """
 
+import platform
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +32,9 @@ R = TypeVar("R")
 
 TYPES = ("cuda", "xpu")
 """Torch's types of devices that have memory and streams of their own, the usual one first."""
+
+OUTSIDE_BYTES = 256 << 20
+"""What CUDA takes later beside torch's allocator, for kernels that are loaded when they first run."""
 
 FIRST = -1
 """The priority of a stream whose kernels go before those of others. Usual ones have CUDA's lowest, 0."""
@@ -109,6 +113,20 @@ def give_back_cache() -> None:
     """Return memory that torch's allocators hold without using it, if an accelerator was used at all."""
     for each in types_in_use():
         _module(each).empty_cache()
+
+
+def keep_off_ram(device: "torch.device") -> None:
+    """Have torch say that a GPU's memory has run out where Windows, also under WSL, would go on in RAM.
+
+    NVIDIA's drivers do so there ("CUDA - Sysmem Fallback Policy"), many times slower, and nothing would tell the engine
+    to load less. What is free now is all that torch may take, until the next load.
+    """
+    if device.type != "cuda" or not (sys.platform == "win32" or "microsoft" in platform.release().lower()):
+        return
+    module = _module(device)
+    free, total = module.mem_get_info(device)
+    held = max(0, free + module.memory_reserved(device) - OUTSIDE_BYTES)
+    module.set_per_process_memory_fraction(min(1.0, held / total), device.index)  # no device without one
 
 
 def sent(

@@ -19,8 +19,9 @@ if sys.platform != "win32":
 SUFFIX = ".part"
 MOST_OPEN = 4096  # files at once: a prepared model has one for each layer, and a server one for each client
 _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit the length of a name
-# Virus scanners and indexers of Windows hold new files open for a moment.
-_TRIES, _PAUSE_SECONDS = 10 if os.name == "nt" else 1, 0.05
+# Virus scanners and indexers of Windows hold new files open for a moment, and some of thousands for seconds.
+_TRIES, _PATIENT_TRIES = (10, 200) if os.name == "nt" else (1, 1)
+_PAUSE_SECONDS = 0.05
 
 FileState = tuple[int, int]
 """The size of a file in bytes, and the time of its last change in nanoseconds."""
@@ -60,7 +61,7 @@ class Replacement:
             with self.file:
                 self.file.flush()
                 os.fsync(self.file.fileno())
-            _retry(lambda: self._beside.replace(self._path))
+            retried(lambda: self._beside.replace(self._path))
         except BaseException:
             self.discard()
             raise
@@ -106,7 +107,7 @@ def remove(path: Path) -> None:
     """Remove a file, if it is there, so that a power cut does not bring it back."""
     _sweep(path)
     try:
-        _retry(path.unlink)
+        retried(path.unlink)
     except FileNotFoundError:
         return
     with suppress(OSError):
@@ -173,8 +174,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _retry(act: Callable[[], object]) -> None:
-    for remaining in reversed(range(_TRIES)):
+def retried(act: Callable[[], object], patiently: bool = False) -> None:
+    """Do what Windows refuses while another program has the file open: replacing, renaming, removing.
+
+    `patiently`: for ten seconds, as scanners take for a large file, or for one of thousands in a folder. Raises
+    `OSError`.
+    """
+    for remaining in reversed(range(_PATIENT_TRIES if patiently else _TRIES)):
         try:
             act()
         except PermissionError:

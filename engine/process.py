@@ -23,7 +23,7 @@ import psutil
 
 from engine.errors import Cancellation
 from engine.files import let_many_files_open
-from engine.idle_threads import let_idle_threads_sleep
+from engine.idle_threads import ask_for_fast_cores, let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
@@ -263,6 +263,7 @@ def _configure_process() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     let_gpu_segments_grow()
     let_idle_threads_sleep()
+    ask_for_fast_cores()
     let_many_files_open()
     forbid_core_files()
     if sys.platform == "linux":
@@ -298,11 +299,8 @@ def main() -> None:
     _configure_process()
     reading: Future[None] = Future()
     threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
-    # A CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is.
-    if sys.platform == "win32":
-        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
-    else:
-        os.nice(5)
+    if sys.platform != "win32":  # there the window in front goes first anyway: see `ask_for_fast_cores`
+        os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
     try:
         EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
     except BaseException:  # noqa: BLE001  # a process without an application must end

@@ -2,25 +2,27 @@
 .SYNOPSIS
 Takes a fresh clone to a running or tested Coppice on Windows: virtual environment, exact versions.
 .DESCRIPTION
-run    set up what is missing, then open Coppice; further arguments go to it (see: run --help)
-test   set up what is missing, then run every check; further arguments go to pytest
-check  say what is there and what is missing, one line each; changes nothing
+run       set up what is missing, then open Coppice; further arguments go to it (see: run --help)
+shortcut  set up what is missing, then put Coppice into the Start menu, from where it opens without a console
+test      set up what is missing, then run every check; further arguments go to pytest
+check     say what is there and what is missing, one line each; changes nothing
 
 The counterpart of packaging/bootstrap.sh, for Windows PowerShell 5.1 and PowerShell 7. Start it with
     powershell -ExecutionPolicy Bypass -File packaging\bootstrap.ps1 run
+or by a double click on packaging\bootstrap.cmd.
 .PARAMETER Command
-run, test or check.
+run, shortcut, test or check.
 .PARAMETER Arguments
 Go to the application, or to pytest.
 .NOTES
 Environment:
   PYTHON         the Python to use, 64-bit 3.11 to 3.13 (otherwise the newest that the launcher `py` knows)
   COPPICE_VENV   the virtual environment (otherwise .venv in this project)
-  COPPICE_TORCH  the build of PyTorch: cpu, cuda or default (otherwise cuda where an NVIDIA driver is, else cpu)
+  COPPICE_TORCH  the build of PyTorch: cpu, cuda or default (otherwise cuda where an NVIDIA card can use it, else cpu)
 #>
 [CmdletBinding(PositionalBinding = $false)]
 param(
-    [Parameter(Mandatory, Position = 0)] [ValidateSet('run', 'test', 'check')] [string] $Command,
+    [Parameter(Mandatory, Position = 0)] [ValidateSet('run', 'shortcut', 'test', 'check')] [string] $Command,
     [Parameter(Position = 1, ValueFromRemainingArguments)] [string[]] $Arguments = @()
 )
 
@@ -35,6 +37,11 @@ $stamp = Join-Path $venv 'coppice-installed' # written when everything is in
 $constraints = Join-Path $root 'packaging\constraints.txt'
 $cudaIndex = 'https://download.pytorch.org/whl/cu130'
 $neededBytes = 9GB # with CUDA; the rest is far less
+$longestPath = 259 # of Windows, unless long paths are switched on
+$longestName = 173 # in an environment, below site-packages: a licence in torch 2.13's wheel for CUDA
+$cudaDriver, $cudaCapability = 580, 75 # what CUDA 13 needs; the same as in app\installation\runtime\builds.py
+$oldestRuntime = [version]'14.40' # of Visual C++: with an older msvcp140.dll torch ends with WinError 1114
+$runtimeAdvice = 'winget install Microsoft.VCRedist.2015+.x64'
 
 # Python takes these for its own, wherever they come from.
 Remove-Item Env:PYTHONHOME, Env:PYTHONPATH -ErrorAction SilentlyContinue
@@ -81,13 +88,55 @@ function Get-PythonAdvice {
 function Test-Nvidia {
     $found = Get-Command nvidia-smi -ErrorAction SilentlyContinue
     if (-not $found) { return $false }
-    & $found.Source -L 2>$null | Out-Null
+    try { & $found.Source -L 2>$null | Out-Null } catch { return $false }
     return $LASTEXITCODE -eq 0
+}
+
+function Get-NvidiaTrouble {
+    # Why CUDA 13 computes on no card here, where there is a driver; empty if it does. Drivers of before 2022 tell nothing.
+    try { $lines = @(nvidia-smi '--query-gpu=compute_cap,driver_version' '--format=csv,noheader' 2>$null) } catch { $lines = @() }
+    $driver = 0
+    foreach ($line in $lines) {
+        if ($line -match '^(\d+)\.(\d+),\s*(\d+)') {
+            $driver = [int]$Matches[3]
+            if ($driver -ge $cudaDriver -and 10 * [int]$Matches[1] + [int]$Matches[2] -ge $cudaCapability) { return '' }
+        }
+    }
+    if ($driver -ge $cudaDriver) { return 'the NVIDIA card is older than compute capability 7.5, which CUDA 13 needs' }
+    return "the NVIDIA driver is older than $cudaDriver, which CUDA 13 needs; install a newer one and start again"
+}
+
+function Test-Runtime {
+    # Whether the Visual C++ runtime that torch needs is there, and new enough.
+    $library = Join-Path $env:SystemRoot 'System32\msvcp140.dll'
+    if (-not (Test-Path $library)) { return $false }
+    $about = (Get-Item $library).VersionInfo
+    return [version]"$($about.FileMajorPart).$($about.FileMinorPart)" -ge $oldestRuntime
+}
+
+function Test-AppControl {
+    # Whether Smart App Control is on, which may refuse libraries that are not signed, as PyTorch's are.
+    $key = 'HKLM:\SYSTEM\CurrentControlSet\Control\CI\Policy'
+    $setting = Get-ItemProperty $key -Name VerifiedAndReputablePolicyState -ErrorAction SilentlyContinue
+    return [bool]($setting -and $setting.VerifiedAndReputablePolicyState -eq 1)
+}
+
+function Test-PathLength {
+    # Whether every file of the environment has a path that Windows takes.
+    $key = 'HKLM:\SYSTEM\CurrentControlSet\Control\FileSystem'
+    $setting = Get-ItemProperty $key -Name LongPathsEnabled -ErrorAction SilentlyContinue
+    if ($setting -and $setting.LongPathsEnabled -eq 1) { return $true }
+    return "$venv\Lib\site-packages\".Length + $longestName -le $longestPath
+}
+
+function Get-PathAdvice {
+    $most = $longestPath - $longestName - '\Lib\site-packages\'.Length
+    return "$venv is too deep: paths in it would exceed the 260 characters of Windows. Move the project, or set COPPICE_VENV to a folder with a path of at most $most characters, or switch on long paths: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation"
 }
 
 function Get-TorchChoice {
     $choice = $env:COPPICE_TORCH
-    if (-not $choice) { if (Test-Nvidia) { return 'cuda' } else { return 'default' } }
+    if (-not $choice) { if ((Test-Nvidia) -and -not (Get-NvidiaTrouble)) { return 'cuda' } else { return 'default' } }
     if ($choice -notin 'cpu', 'cuda', 'default') {
         Stop-WithError "COPPICE_TORCH=$choice is not a build of PyTorch. Give cpu, cuda or default."
     }
@@ -97,7 +146,7 @@ function Get-TorchChoice {
 
 function Get-Fingerprint([string] $Choice) {
     # What the installed packages depend on; the paths are in it because a moved project must be installed anew.
-    $text = (Get-Content (Join-Path $root 'pyproject.toml') -Raw) + (Get-Content $constraints -Raw) + $root + $venv + $Choice
+    $text = (Get-Content (Join-Path $root 'pyproject.toml') -Raw -Encoding UTF8) + (Get-Content $constraints -Raw -Encoding UTF8) + $root + $venv + $Choice
     $sha = [Security.Cryptography.SHA256]::Create()
     try { return [BitConverter]::ToString($sha.ComputeHash([Text.Encoding]::UTF8.GetBytes($text))).Replace('-', '').Substring(0, 32) }
     finally { $sha.Dispose() }
@@ -123,6 +172,7 @@ function Invoke-Pip([string[]] $Options) {
 }
 
 function Install-Environment([string] $Kind) {
+    if (-not (Test-PathLength)) { Stop-WithError (Get-PathAdvice) }
     if (-not (Test-Path $python) -and (Get-FreeBytes) -lt $neededBytes) {
         Stop-WithError "$venv needs 9 GB; less is free. Make room, or set COPPICE_VENV to a folder on another disk."
     }
@@ -140,6 +190,8 @@ function Install-Environment([string] $Kind) {
     }
     Remove-Item $stamp -ErrorAction SilentlyContinue
     Write-Note "installing packages into $venv; this takes some minutes the first time"
+    if (-not (Test-Runtime)) { Write-Note "the engine needs a newer Visual C++ runtime: $runtimeAdvice" }
+    if ((Test-Nvidia) -and (Get-NvidiaTrouble)) { Write-Note "models will compute on the CPU: $(Get-NvidiaTrouble)" }
     $choice = Get-TorchChoice
     if ($choice -eq 'cuda') {
         $version = (Select-String -Path $constraints -Pattern '^torch==(.+)$').Matches[0].Groups[1].Value
@@ -159,6 +211,18 @@ function Start-Coppice {
     $env:PYTHONSAFEPATH = '1'
     & $python -m app @Arguments
     exit $LASTEXITCODE
+}
+
+function New-Shortcut {
+    if (-not (Test-Installed 'run')) { Install-Environment 'run' }
+    $place = Join-Path ([Environment]::GetFolderPath('Programs')) 'Coppice.lnk'
+    $link = (New-Object -ComObject WScript.Shell).CreateShortcut($place)
+    $link.TargetPath = Join-Path $venv 'Scripts\pythonw.exe'
+    $link.Arguments = '-P -m app' # -P: safe path, as above
+    $link.WorkingDirectory = $root
+    $link.IconLocation = Join-Path $root 'packaging\icons\coppice.ico'
+    $link.Save()
+    Write-Note "Coppice is in the Start menu: $place"
 }
 
 function Invoke-Checks {
@@ -199,12 +263,19 @@ function Show-State {
         if (Test-Path (Join-Path $root "resources\models\$model\model.safetensors")) { Write-Output "ok       embedded model: $model" }
         else { Write-Output "missing  embedded model: resources\models\$model has no weights; clone the project again"; $lacking = $true }
     }
-    if (Test-Nvidia) { Write-Output 'ok       NVIDIA driver' } else { Write-Output 'note     no NVIDIA driver: models compute on the CPU' }
+    if (Test-PathLength) { Write-Output 'ok       length of paths' } else { Write-Output "missing  $(Get-PathAdvice)"; $lacking = $true }
+    if (Test-Runtime) { Write-Output 'ok       Visual C++ runtime' }
+    else { Write-Output "missing  Visual C++ runtime $oldestRuntime or newer: $runtimeAdvice"; $lacking = $true }
+    if (Test-AppControl) { Write-Output 'note     Smart App Control is on: it may refuse libraries of PyTorch (WinError 4551)' }
+    if (-not (Test-Nvidia)) { Write-Output 'note     no NVIDIA driver: models compute on the CPU' }
+    elseif (Get-NvidiaTrouble) { Write-Output "note     models compute on the CPU: $(Get-NvidiaTrouble)" }
+    else { Write-Output 'ok       NVIDIA driver' }
     exit [int]$lacking
 }
 
 switch ($Command) {
     'run' { Start-Coppice }
+    'shortcut' { New-Shortcut }
     'test' { Invoke-Checks }
     'check' { Show-State }
 }

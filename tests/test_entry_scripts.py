@@ -1,9 +1,12 @@
 """The scripts and files that start the checks on each system run the same checks."""
 
 import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from app.installation.runtime.builds import CUDA_CAPABILITY, CUDA_DRIVER
 
 ROOT = Path(__file__).parents[1]
 SHELL = "".join((ROOT / "packaging" / name).read_text("utf-8") for name in ("bootstrap.sh", "packages.sh"))
@@ -56,6 +59,31 @@ def test_an_environment_that_does_not_run_is_made_anew() -> None:
     making = powershell_function("Install-Environment").partition("if (-not (Test-Environment)) {")[2]
     assert "-m', 'venv', '--clear'" in making
     assert "if (Test-Environment) {" in powershell_function("Show-State")
+
+
+def test_the_longest_path_of_an_environment_is_known() -> None:
+    """Windows takes 260 characters, and torch's licences have more in a folder that is deep."""
+    torch = metadata.distribution("torch")
+    named = f"torch-{torch.version.partition('+')[0]}+cu130.dist-info"
+    paths = [str(each) for each in torch.files or () if ".dist-info" in each.parts[0]]
+    longest = max(len(named) + len(path) - path.index("/") for path in paths)
+    found = re.search(r"^\$longestName = (\d+)", POWERSHELL, re.MULTILINE)
+    assert found is not None
+    assert int(found[1]) == longest
+    assert powershell_function("Install-Environment").index("Test-PathLength") < 100
+
+
+def test_cards_that_cuda_computes_on_are_those_of_the_packaged_program() -> None:
+    major, minor = CUDA_CAPABILITY
+    assert f"$cudaDriver, $cudaCapability = {CUDA_DRIVER[0]}, {10 * major + minor} #" in POWERSHELL
+
+
+def test_a_double_click_runs_the_script_whatever_it_may_run() -> None:
+    """Windows opens a script of PowerShell in an editor."""
+    command = (ROOT / "packaging/bootstrap.cmd").read_bytes()
+    assert command.count(b"\n") == command.count(b"\r\n")
+    assert b'-ExecutionPolicy Bypass -File "%~dp0bootstrap.ps1" run\r\n' in command
+    assert b"if errorlevel 1 pause" in command, "else what went wrong goes with its window"
 
 
 def test_the_matrix_has_every_system_and_calls_the_scripts() -> None:

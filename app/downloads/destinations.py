@@ -9,7 +9,7 @@ from app.downloads.disk import Check, is_full, pieces, remove_partial
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import make_shared, share
-from engine.files import sync_folder, write_atomically
+from engine.files import retried, sync_folder, write_atomically
 
 
 class Destination(Protocol):
@@ -89,7 +89,7 @@ class CacheDestination:
     def keep(self, file: RemoteFile) -> None:
         """The blob first, then its name."""
         share(self.partial(file))
-        self.partial(file).replace(self._blobs / file.etag)
+        retried(lambda: self.partial(file).replace(self._blobs / file.etag), patiently=True)
         sync_folder(self._blobs)
         self._link(file, is_new=True)
 
@@ -121,7 +121,7 @@ class CacheDestination:
                 self._symlinks = False
         if not self._symlinks:
             if is_new:
-                blob.replace(name)
+                retried(lambda: blob.replace(name), patiently=True)
             else:
                 shutil.copyfile(blob, name)
                 share(name)
@@ -174,7 +174,7 @@ class FolderDestination:
         """A file or link of that name is replaced, never written through."""
         if not self._is_private:
             share(self.partial(file))
-        self.partial(file).replace(self._path(file))
+        retried(lambda: self.partial(file).replace(self._path(file)), patiently=True)
         sync_folder(self.folder)
         self._known.add(file)
 

@@ -25,6 +25,7 @@ BROKEN = (EOFError, OSError, AuthenticationError)
 """What a connection raises when the other side is gone."""
 
 _LONGEST_PATH = 103  # bytes of a socket's; Linux allows 107, macOS 103
+_FIRST_FAULT = 0xC0000000  # of Windows (ntstatus.h), where a process ends with its fault: 0xC0000005 and so on
 _LOG_BYTES = 1_000_000
 _CHUNK_BYTES = 65_536
 _SECONDS_TO_EXIT = 2.0
@@ -163,17 +164,22 @@ def describe_exit(code: int) -> str:
         return tr("The engine ended by itself.")
     if code == UNHEARD_EXIT:
         return tr("The engine could not read what the window told it, and ended.")
-    if code > 0:
+    if 0 < code < _FIRST_FAULT:
         return tr("The engine ended with exit code {code}.").format(code=code)
     if code == -signal.SIGTERM:
         return tr("The engine was ended from outside.")
     if os.name == "posix" and code == -signal.SIGKILL:
         return tr("The engine was killed, perhaps because memory ran out.")
+    return tr("The engine crashed ({signal}).").format(signal=_fault(code))
+
+
+def _fault(code: int) -> str:
+    if code > 0:
+        return f"0x{code:08X}"
     try:
-        name = signal.Signals(-code).name
+        return signal.Signals(-code).name
     except ValueError:
-        name = f"signal {-code}"
-    return tr("The engine crashed ({signal}).").format(signal=name)
+        return f"signal {-code}"
 
 
 def _open_door(key: bytes) -> tuple[str, Listener]:
@@ -204,7 +210,7 @@ def _listen(folder: str, key: bytes) -> Listener:
 def _start(program: EngineProgram, address: str, key: bytes) -> "subprocess.Popen[bytes]":
     arguments, environment = program.find()
     environment = engine_variables(environment)  # also where a program did not think of it
-    environment |= {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1"}
+    environment |= {ADDRESS_VARIABLE: address, KEY_VARIABLE: key.hex(), "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     return subprocess.Popen(
         arguments,
         stdin=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ from app.system import json_text as json
 from app.system.background import Stop, pool
 from app.system.json_text import count, parse_object, text
 from engine.errors import ModelError
+from engine.files import retried
 from engine.gguf_header import GgufBeginning, ShortError, find_table, read_beginning
 from engine.protocol.sentences import say
 from engine.protocol.variants import SUFFIX, Variant, join_source, split_source
@@ -216,7 +217,7 @@ def _keep(cache: Path, source: str, model: RemoteModel, write: Callable[[Path], 
             if known is None:
                 if folder.exists():
                     shutil.rmtree(folder)
-                beside.rename(folder)
+                retried(lambda: beside.rename(folder))
                 known = read_facts(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -11,12 +11,27 @@ _QUESTION = "Tell me a story."
 
 def curl(url: str, key: str, model: str, is_windows: bool = sys.platform == "win32") -> str:
     """On a command line; cmd.exe knows no single quotes and continues lines with another sign."""
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": _QUESTION}]})
+    body = _body(model)
     on = "^" if is_windows else "\\"
     quoted = subprocess.list2cmdline([body]) if is_windows else shlex.quote(body)
     headers = ["Content-Type: application/json", *([f"Authorization: Bearer {key}"] if key else [])]
     lines = [f"curl {url}/v1/chat/completions", *(f'-H "{each}"' for each in headers), f"-d {quoted}"]
     return f" {on}\n  ".join(lines) + "\n"
+
+
+def powershell(url: str, key: str, model: str) -> str:
+    """In the shell that a terminal of Windows opens, where `curl` may be another command; it doubles single quotes."""
+    body = _body(model).replace("'", "''")
+    headers = f" -Headers @{{ Authorization = 'Bearer {key}' }}" if key else ""
+    return (
+        f"$answer = Invoke-RestMethod {url}/v1/chat/completions -Method Post{headers} `\n"
+        f"  -ContentType 'application/json' -Body '{body}'\n"
+        "$answer.choices[0].message.content\n"
+    )
+
+
+def _body(model: str) -> str:
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": _QUESTION}]})
 
 
 def openai_client(url: str, key: str, model: str) -> str:
@@ -50,5 +65,6 @@ with client.messages.stream(
 """
 
 
-EXAMPLES = {"curl": curl, "Python: openai": openai_client, "Python: anthropic": anthropic_client}
+SHELLS = {"PowerShell": powershell, "curl": curl} if sys.platform == "win32" else {"curl": curl}
+EXAMPLES = SHELLS | {"Python: openai": openai_client, "Python: anthropic": anthropic_client}
 """By their names in the window."""

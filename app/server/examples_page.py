@@ -1,12 +1,12 @@
 """Examples of how the server is asked, with its address and its key in them, to be copied."""
 
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.server.controller import ServerController
 from app.server.examples import EXAMPLES
 from app.system.plain_text import marked
+from app.ui.theme import code_font
 from app.ui.widgets import WheellessChoice, copy_text, label
 
 _HIDDEN = "•" * 12
@@ -27,7 +27,7 @@ class ExamplesPage(QWidget):
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setAccessibleName(tr("Example"))
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setFont(code_font())
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the example"))

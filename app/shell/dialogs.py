@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QFontDatabase
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import unsteered
-from app.ui.theme import application_icon
+from app.ui.theme import application_icon, code_font
 from app.ui.widgets import SealedBrowser, copy_text, fit_screen, label
 
 _SHORTCUTS_SIZE = QSize(460, 620)
@@ -93,7 +93,7 @@ class ReportDialog(QDialog):
         self.text = QPlainTextEdit(unsteered(text), self)
         self.text.setReadOnly(True)
         self.text.setAccessibleName(tr("Crash report"))
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setFont(code_font())
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self.copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)

@@ -9,8 +9,9 @@ old file or the new one.
 
 import logging
 import os
+import shutil
 import stat
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 
 from engine.files import Replacement, fill, write_atomically
 
@@ -114,6 +115,22 @@ def _keep_from_others(path: Path) -> bool:
     except OSError as error:
         _log.warning("Other users may read %s: its permissions could not be changed: %s", path, error)
         return False
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and all below it, as far as that goes."""
+    shutil.rmtree(extended(folder.absolute()), ignore_errors=True)
+
+
+def extended(path: PurePath) -> str:
+    """The name of a full path; on Windows the one without a limit of 260 characters, which torch's licences exceed.
+
+    See "Naming Files, Paths, and Namespaces" in Microsoft's documentation of Win32.
+    """
+    name = str(path)
+    if not isinstance(path, PureWindowsPath) or name.startswith("\\\\?\\"):
+        return name
+    return f"\\\\?\\UNC{name[1:]}" if name.startswith("\\\\") else f"\\\\?\\{name}"
 
 
 PRIVATE = 0o600

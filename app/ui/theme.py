@@ -1,6 +1,7 @@
 """Colours, fonts and icons, light and dark, following the system while the window is open."""
 
 import re
+import sys
 from dataclasses import fields
 from functools import cache
 
@@ -14,9 +15,20 @@ from app.system.paths import resource
 from app.system.plain_text import PLAIN_LABELS
 from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
 
-__all__ = ["DARK", "LIGHT", "Colors", "Theme", "application_icon", "icon", "monospace_family", "reading_font"]
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Colors",
+    "Theme",
+    "application_icon",
+    "code_font",
+    "icon",
+    "monospace_family",
+    "reading_font",
+]
 
 _READING_SCALE = 1.15
+_WINDOWS_CODE = ("Cascadia Mono", "Consolas")
 _TEXT_SIZE = re.compile(r"font-size: (\d+)px")
 _ICON_SIZES = (16, 20, 24, 32, 40, 48)
 _SCHEMES = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
@@ -93,8 +105,17 @@ def reading_font() -> QFont:
 
 
 def monospace_family() -> str:
-    """The family the system uses for code."""
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
+    """The family the system uses for code. Qt says Courier New on every Windows, whose terminals have better ones."""
+    families = _WINDOWS_CODE if sys.platform == "win32" else ()
+    usual = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
+    return next((each for each in families if QFontDatabase.hasFamily(each)), usual)
+
+
+def code_font() -> QFont:
+    """The font of code, in the size that the system has for it."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setFamily(monospace_family())
+    return font
 
 
 @cache

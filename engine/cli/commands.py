@@ -11,6 +11,7 @@ from engine.cli import plan, prepare, serve, tree_shape
 from engine.cli.arguments import build_parser, load_options
 from engine.cli.progress import say
 from engine.errors import CoppiceError, TooLong
+from engine.protocol.libraries import library_failure
 
 _HINTS = {
     errno.ENOSPC: "Make room on the disk, or write elsewhere.",
@@ -41,7 +42,8 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_BAD_INPUT
     except OSError as error:  # a full disk, say, while the trace is written
         where = f"{error.filename}: " if error.filename else ""
-        _complain(f"{where}{error.strerror or error}. {_HINTS.get(error.errno or 0, CHECK)}")
+        plain = f"{where}{error.strerror or error}. {_HINTS.get(error.errno or 0, CHECK)}"
+        _complain(str(library_failure(str(error)) or plain))
         return EXIT_BAD_INPUT
     return 0
 

@@ -2,7 +2,6 @@
 
 import argparse
 import atexit
-import os
 import shutil
 import tempfile
 import time
@@ -25,6 +24,7 @@ from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Seconds
 from engine.protocol.options import METHODS, GenerateOptions
 from engine.text.prompt import Prompt
+from engine.weights.store.disk import drop_from_cache
 
 Timed = tuple[tuple[int, ...], float, int]
 """(token ids, decode seconds, tokens written in these seconds)."""
@@ -108,9 +108,8 @@ def _loaded_again(engine: Engine) -> Any:
 def forget(folder: Path) -> None:
     """Drop a folder's files from the page cache, but for those that are mapped."""
     for path in folder.iterdir():
-        file = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(file)
+        with path.open("rb") as file:
+            drop_from_cache(file.fileno())
 
 
 def _generate(engine: Engine, options: GenerateOptions, extra: dict[str, Any], model: Any = None) -> Baseline:

@@ -122,6 +122,7 @@ def plan_target(
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more;
     again, where rounds have shown since that it was busy then.
     """
+    accelerator.keep_off_ram(device)
     arithmetic = recall_arithmetic(options, device)
     pair = PairIdentity(checkpoint, draft, options)
     bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)

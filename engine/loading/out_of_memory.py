@@ -14,7 +14,8 @@ from contextlib import suppress
 
 from engine import accelerator
 from engine.errors import OutOfMemory
-from engine.protocol.sentences import say
+from engine.protocol.libraries import PAGE_FILE
+from engine.protocol.sentences import joined, say
 from engine.weights.planning.machine import gib, memory_now
 
 # What torch's allocators, the CUDA libraries, oneDNN (which finds no memory for its code) and bitsandbytes say. They
@@ -59,7 +60,7 @@ def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutO
     )
     found = OutOfMemory(
         say("Memory ran out during {work}: {wanted}; {free}.", work=doing, wanted=wanted, free=_free()),
-        hint,
+        hint if of_gpu or sys.platform != "win32" else joined([hint, PAGE_FILE]),
         of_gpu=bool(of_gpu),
         asked_bytes=asked,
     )

@@ -10,6 +10,7 @@ from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoM
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
+from engine.protocol.libraries import library_failure
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load, Unload
 from engine.protocol.sentences import say
 from engine.serving.desk import Desk, Job
@@ -167,6 +168,8 @@ def failed_by(request: int, error: BaseException) -> Failed:
         kinds = (kind for of, kind in KINDS.items() if isinstance(error, of))
         return Failed(request, error.message, error.hint, next(kinds, "internal"))
     traceback.print_exception(error)
+    if failure := library_failure(str(error)):
+        return Failed(request, failure.message, failure.hint)
     words = str(error).strip().splitlines()
     detail = words[0][:300] if words else type(error).__name__
     return Failed(

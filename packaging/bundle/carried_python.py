@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -69,6 +70,22 @@ def _copy_windows(home: Path) -> None:
     for pattern in ("python.exe", "*.dll", "LICENSE.txt"):
         for path in BASE.glob(pattern):
             shutil.copy2(path, home)
+    add_visual_runtime(home)
+
+
+def add_visual_runtime(home: Path) -> None:
+    """Put the Visual C++ runtime that comes with Qt's wheels beside the program.
+
+    torch needs one of version 14.40 or newer. Windows looks there before it looks in its own folder, where none may be,
+    or an older one.
+    """
+    found = find_spec("shiboken6")
+    folders = (found and found.submodule_search_locations) or []
+    libraries = [path for folder in folders for path in Path(folder).glob("*140*.dll")]
+    if not any(path.name == "msvcp140.dll" for path in libraries):
+        raise SystemExit("PySide6 is missing, or it does not bring the Visual C++ runtime any more, which torch needs.")
+    for path in libraries:
+        shutil.copy2(path, home)
 
 
 def _copy_posix(home: Path) -> None:

@@ -39,6 +39,8 @@ def make(folder: Path, python: Path | None = None) -> None:
         carried_python.carry(folder / "python")
     else:
         shutil.copytree(python, folder / "python", symlinks=True)
+        if os.name == "nt":
+            carried_python.add_visual_runtime(folder / "python")
         carried_python.prove(folder / "python")
 
 

@@ -317,6 +317,7 @@ def test_a_long_log_is_set_aside(qtbot: QtBot, start_link: StartLink, fake_progr
         (-signal.SIGSEGV, "crashed (SIGSEGV)"),
         (-signal.SIGTERM, "from outside"),
         (-999, "signal 999"),
+        (0xC0000005, "crashed (0xC0000005)"),
     ],
 )
 def test_an_exit_code_becomes_a_sentence(code: int, words: str) -> None:

@@ -7,13 +7,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from unittest.mock import Mock
 
 import pytest
 
 import app
 from app.system import files as own_files
-from app.system.files import write_chosen, write_private
+from app.system.files import extended, write_chosen, write_private
 from engine import files
 from engine.files import Replacement, write_atomically
 
@@ -124,6 +125,31 @@ def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
     monkeypatch.setattr(files, "_PAUSE_SECONDS", 0)
     write_atomically(tmp_path / "notes", b"new")
     assert (tmp_path / "notes").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (PureWindowsPath(r"C:\Users\Ada\coppice"), r"\\?\C:\Users\Ada\coppice"),
+        (PureWindowsPath(r"\\server\share\coppice"), r"\\?\UNC\server\share\coppice"),
+        (PureWindowsPath(r"\\?\C:\coppice"), r"\\?\C:\coppice"),
+        (PurePosixPath("/home/ada/coppice"), "/home/ada/coppice"),
+    ],
+)
+def test_paths_of_windows_have_names_of_any_length(path: PurePath, name: str) -> None:
+    assert extended(path) == name
+
+
+def test_a_folder_is_tried_for_longer_than_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_TRIES", 2)
+    monkeypatch.setattr(files, "_PATIENT_TRIES", 5)
+    monkeypatch.setattr(files, "_PAUSE_SECONDS", 0)
+    held = [PermissionError(errno.EACCES, "held")] * 4
+    with pytest.raises(PermissionError):
+        files.retried(Mock(side_effect=[*held, None]))
+    rename = Mock(side_effect=[*held, None])
+    files.retried(rename, patiently=True)
+    assert rename.call_count == 5
 
 
 # Each with the reason why a half-written file does no harm there.

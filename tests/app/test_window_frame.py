@@ -1,10 +1,11 @@
 """The window's frame: help, names for everything, the layout between sessions, light and dark."""
 
 import base64
+import sys
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
@@ -13,7 +14,7 @@ from app.library.picker.dialog import ModelsDialog
 from app.settings.store import SettingsFile
 from app.shell.dialogs import ShortcutsDialog
 from app.shell.window import MainWindow
-from app.ui.theme import DARK, LIGHT, Theme
+from app.ui.theme import DARK, LIGHT, Theme, code_font, monospace_family
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 
@@ -226,6 +227,15 @@ def test_the_window_comes_back_onto_a_screen_that_is_there(open_window: OpenWind
     first.close()
     second = open_window(FakeLink())
     assert second.screen().availableGeometry().intersects(second.frameGeometry())
+
+
+def test_code_has_the_font_of_terminals_on_windows(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(QFontDatabase, "hasFamily", lambda family: family == "Consolas")
+    assert (monospace_family(), code_font().family()) == ("Consolas", "Consolas")
+    monkeypatch.setattr(QFontDatabase, "hasFamily", lambda _family: False)
+    usual = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    assert code_font() == usual
 
 
 def test_light_and_dark_follow_the_system(window: MainWindow, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ class Module:
     def __init__(self, **properties: Any) -> None:
         self.log: list[str] = []
         self.now = 0.0
+        self.fractions: list[float] = []
         self._properties = SimpleNamespace(**properties)
         self._current = Stream(self, "main", 0)
 
@@ -54,6 +55,10 @@ class Module:
 
     def memory_reserved(self, _device: object) -> int:
         return 50
+
+    def set_per_process_memory_fraction(self, fraction: float, device: int | None) -> None:
+        assert not isinstance(device, torch.device), "torch takes none that has no index, as that of a load has none"
+        self.fractions.append(fraction)
 
     def memory_allocated(self, _device: object) -> int:
         return 20
@@ -188,6 +193,19 @@ def test_memory_is_what_the_device_and_the_allocator_have_free(cuda: Module, mon
     assert accelerator.peak_bytes() == 70
     accelerator.give_back_cache()
     assert cuda.log == ["empty cache"]
+
+
+@pytest.mark.parametrize(("release", "fractions"), [("6.12.0", []), ("6.6.87.2-microsoft-standard-WSL2", [0.14])])
+def test_what_is_not_free_on_windows_is_no_memory_of_the_gpus(
+    release: str, fractions: list[float], cuda: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100 of 1000 bytes are free, 50 are the allocator's, and 10 are left to kernels that come later."""
+    monkeypatch.setattr(torch, "cuda", cuda)
+    monkeypatch.setattr("platform.release", lambda: release)
+    monkeypatch.setattr(accelerator, "OUTSIDE_BYTES", 10)
+    accelerator.keep_off_ram(torch.device("cuda"))
+    accelerator.keep_off_ram(torch.device("cpu"))
+    assert cuda.fractions == fractions
 
 
 def test_nothing_is_begun_where_no_accelerator_is() -> None:

@@ -82,6 +82,28 @@ def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: 
     assert "total capacity of 23.65 GiB" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("error", "tells"), [(MemoryError(), True), (torch.OutOfMemoryError(CUDA), False)])
+def test_on_windows_the_page_file_bounds_what_programs_get(
+    error: Exception, tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "page file" not in str(out_of_memory_of(error, "loading"))
+    monkeypatch.setattr("engine.loading.out_of_memory._free", lambda: "nothing was free")
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert ("page file" in str(out_of_memory_of(error, "loading"))) == tells
+    assert "page file" in failed_by(7, ImportError("[WinError 1455] The paging file is too small")).hint
+
+
+def test_a_library_that_windows_cannot_load_is_a_sentence_about_what_to_install() -> None:
+    """As torch words it: the number of the error, the system's own sentence, and the library."""
+    words = '[WinError 1114] DLL fehlgeschlagen. Error loading "C:\\torch\\lib\\c10.dll" or one of its dependencies.'
+    failed = failed_by(7, OSError(f"Traceback\n{words}"))
+    assert failed.message == f"Windows cannot load a library that the engine needs: {words}"
+    assert "vc_redist.x64.exe" in failed.hint
+    blocked = OSError("[WinError 4551] Eine Richtlinie hat diese Datei blockiert. Error loading c10_cuda.dll")
+    assert failed_by(7, blocked).hint.startswith("Smart App Control")
+    assert "vc_redist" not in failed_by(7, OSError("[WinError 5] Access is denied")).hint
+
+
 def test_cycles_are_given_back() -> None:
     class Layer:
         pass

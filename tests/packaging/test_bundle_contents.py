@@ -5,8 +5,10 @@ import re
 import sys
 import tomllib
 from functools import cache
+from importlib import util
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
@@ -92,3 +94,26 @@ def test_the_bundle_ships_what_the_engine_finds_beside_itself() -> None:
 @pytest.mark.parametrize("name", ["linux/build.sh", "macos/build.sh", "linux/verify.sh", "linux/extract.sh"])
 def test_a_script_says_how_it_is_used(name: str) -> None:
     assert "--help" in (PACKAGING / name).read_text(encoding="utf-8")
+
+
+def test_the_runtime_that_torch_needs_on_windows_lies_beside_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = util.spec_from_file_location("carried_python", PACKAGING / "bundle" / "carried_python.py")
+    assert spec is not None
+    assert spec.loader is not None
+    carried = util.module_from_spec(spec)
+    spec.loader.exec_module(carried)
+    wheel, home = tmp_path / "shiboken6", tmp_path / "python"
+    home.mkdir()
+    wheel.mkdir()
+    monkeypatch.setattr(carried, "find_spec", lambda _name: SimpleNamespace(submodule_search_locations=[str(wheel)]))
+    with pytest.raises(SystemExit, match="Visual C\\+\\+ runtime"):
+        carried.add_visual_runtime(home)
+    for name in ("msvcp140.dll", "vcruntime140_1.dll", "shiboken6.abi3.dll"):
+        (wheel / name).write_text("new")
+    (home / "vcruntime140_1.dll").write_text("old")
+    carried.add_visual_runtime(home)
+    assert {path.name: path.read_text() for path in home.iterdir()} == dict.fromkeys(
+        ("msvcp140.dll", "vcruntime140_1.dll"), "new"
+    )

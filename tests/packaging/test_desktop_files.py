@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from app.main import APP_ID
 from engine import __version__
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
@@ -35,6 +36,11 @@ def entry() -> configparser.SectionProxy:
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # keys have capitals
     parser.read(LINUX / "coppice.desktop", encoding="utf-8")
     return parser["Desktop Entry"]
+
+
+def test_the_taskbar_of_windows_knows_program_and_shortcuts_by_one_name() -> None:
+    script = (PACKAGING / "windows" / "coppice.iss").read_text(encoding="utf-8")
+    assert set(re.findall(r'AppUserModelID: "(.+?)"', script)) == {APP_ID}
 
 
 def png_size(content: bytes) -> int:

@@ -18,6 +18,7 @@ from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import InstallProgress, Stage, UnpackError
 from app.installation.runtime.tools import Ending, InstallDependencies, run_child
 from app.installation.runtime.wheels import WheelDownload, bytes_missing, copy_checked, find_in_folder
+from app.system.files import remove_folder
 from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import reason_of, say
 
@@ -248,4 +249,4 @@ def _link(source: Path, target: Path) -> None:
 
 def _discard(*folders: Path) -> None:
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)

@@ -9,7 +9,6 @@ runtime/.staging-XXXX/       one that is being made; nobody trusts it
 import logging
 import os
 import secrets
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from app.system import json_text as json
-from app.system.files import write_private
+from app.system.files import remove_folder, write_private
 from engine.errors import CoppiceError
-from engine.files import remove, sync_folder
+from engine.files import remove, retried, sync_folder
 from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
@@ -149,7 +148,7 @@ class RuntimePlace:
         self._sync()
         write_private(staging / _MARKER, json.dumps(about).encode())
         target = self.folder / f"{made.build}-{made.fingerprint}-{staging.name.removeprefix(_STAGING)}"
-        staging.rename(target)
+        retried(lambda: staging.rename(target), patiently=True)
         sync_folder(self.folder)
         return self._activate(target)
 
@@ -193,7 +192,7 @@ class RuntimePlace:
 def _discard(folder: Path) -> None:
     """First by name, so that it never counts again; files that a running engine holds open on Windows stay a while."""
     (folder / _MARKER).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
     if folder.exists():
         _log.info("%s could not be removed completely; the next start tries again", folder)
 

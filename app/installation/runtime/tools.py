@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from app.downloads.control import Control
@@ -19,6 +20,8 @@ from app.installation.runtime.progress import UnfitError
 from app.system import json_text as json
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
+from engine.files import retried
+from engine.protocol.libraries import library_failure
 from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
@@ -44,7 +47,14 @@ class Tools:
             return python_of(folder)
         base = self.base or Path(sys.executable)
         command: list[str | Path] = [base, "-I", "-m", "venv", "--without-pip", folder]
-        subprocess.run(command, check=True, capture_output=True, env=clean_environment(os.environ), timeout=120)
+        subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            env=clean_environment(os.environ),
+            timeout=120,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
         return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python3"
 
     def install_command(self, python: Path, wheels: Sequence[str]) -> list[str | Path]:
@@ -71,7 +81,8 @@ class Tools:
                 say("Nobody says which package index to ask."),
                 say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE),
             )
-        command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", os.devnull]
+        # Of an empty input: the name of an empty file is another one on Windows.
+        command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", "-"]
         lines = [line.split() for line in _printed(command).splitlines()]
         index = next((words[1] for words in lines if len(words) == 2 and words[0] == "--index-url"), "")
         if not index:
@@ -179,8 +190,8 @@ def run_child(
                 process.wait()
     printed = _tail(errors)
     said = _tail(output)
-    output.unlink(missing_ok=True)
-    errors.unlink(missing_ok=True)
+    for path in (output, errors):
+        retried(partial(path.unlink, missing_ok=True))
     return Ending(process.returncode, printed, said)
 
 
@@ -240,6 +251,8 @@ def _text(answer: str) -> str:
 
 
 def _unfit(ending: Ending) -> UnfitError:
+    if failure := library_failure(ending.printed):
+        return UnfitError(failure.message, failure.hint)
     last = ending.printed.splitlines()[-1][:300] if ending.printed else say("exit code {code}", code=ending.code)
     message = say("The new engine does not work on this computer: {reason}", reason=last)
     return UnfitError(message, say("Install it again, or another build."))

@@ -12,6 +12,7 @@ from pathlib import Path
 from app.i18n.translation import tr
 from app.library.local.models import bytes_below
 from engine.errors import CoppiceError
+from engine.files import retried
 
 _log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ def _take_back(removed: Removed) -> None:
 def _move(source: Path, target: Path, parts: tuple[Path, ...]) -> None:
     """Rename a folder, or take files from it into another one; what was moved goes back where one cannot be."""
     if not parts:
-        source.rename(target)
+        retried(lambda: source.rename(target))
         return
     moved: list[Path] = []
     try:

@@ -113,6 +113,9 @@ def _words(text: str) -> list[str]:
 
 _MOST_REPORTS = 5
 _MOST_BYTES = 200_000
+# Windows' dialogs for files raise errors of COM and catch them again, and `faulthandler` takes each for the end.
+_HARMLESS = re.compile(r"Windows fatal exception: code 0x8")
+_FAULT = re.compile(r"^(?:Fatal Python error|Windows fatal exception): .*", re.MULTILINE)
 
 
 class CrashWatch:
@@ -127,7 +130,8 @@ class CrashWatch:
         """Start watching; returns the report of a crash since the last time, if there was one. Raises `OSError`."""
         report = self._report()
         self._file = self._fault.open("w", encoding="utf-8")
-        faulthandler.enable(self._file, all_threads=True)
+        # On Windows the program may go on: walking the stacks of running threads then could end it (pyzo #937).
+        faulthandler.enable(self._file, all_threads=sys.platform != "win32")
         return report
 
     def end(self) -> None:
@@ -145,7 +149,8 @@ class CrashWatch:
             stack = self._fault.read_text(encoding="utf-8", errors="replace")[:_MOST_BYTES]
         except FileNotFoundError:
             return None
-        if not stack.strip():
+        faults = _FAULT.findall(stack)
+        if not stack.strip() or (faults and all(map(_HARMLESS.match, faults))):
             return None
         path = _free(self._folders.logs, time.strftime("crash-%Y%m%d-%H%M%S"))
         path.write_text("\n".join(self._lines(stack)) + "\n", encoding="utf-8")

@@ -1,11 +1,12 @@
 """What a machine offers: the memory that is free now, and how fast it moves and computes."""
 
+import ctypes
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -142,9 +143,11 @@ def memory_now(device: str) -> Memory:
     Memory that this process holds already counts as taken: unload a model first, then ask.
     """
     system = psutil.virtual_memory()
-    granted = granted_bytes()
-    free = system.available if granted is None else min(system.available, granted)
-    room = system.available - max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
+    granted, available = granted_bytes(), system.available
+    if sys.platform == "win32":
+        available = min(available, committable_bytes(ctypes.WinDLL("kernel32")))
+    free = available if granted is None else min(available, granted)
+    room = available - max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
     if granted is not None:  # nobody else's: it need not hold a gigabyte for others
         room = min(room, granted - granted // RAM_RESERVE_PART)
     reserve = free - room
@@ -158,6 +161,26 @@ def all_memory(device: str) -> Memory:
     now, system = memory_now(device), psutil.virtual_memory()
     ram = now.ram_free if granted_bytes() is not None else system.total
     return replace(now, ram_free=ram, vram_free=accelerator.total_bytes(device) if now.has_gpu else 0)
+
+
+class MemoryStatus(ctypes.Structure):
+    """`MEMORYSTATUSEX` of sysinfoapi.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("dwLength", "dwMemoryLoad")),
+        *((name, ctypes.c_uint64) for name in ("ullTotalPhys", "ullAvailPhys", "ullTotalPageFile", "ullAvailPageFile")),
+        *((name, ctypes.c_uint64) for name in ("ullTotalVirtual", "ullAvailVirtual", "ullAvailExtendedVirtual")),
+    )
+
+
+def committable_bytes(kernel: Any) -> int:
+    """What Windows promises to any program: where all of RAM and page file is promised, free RAM is of no use.
+
+    See "GlobalMemoryStatusEx" in Microsoft's documentation; a page file that may grow gives more than this.
+    `kernel`: kernel32.dll.
+    """
+    status = MemoryStatus(dwLength=ctypes.sizeof(MemoryStatus))
+    return int(status.ullAvailPageFile) if kernel.GlobalMemoryStatusEx(ctypes.byref(status)) else sys.maxsize
 
 
 def process_bytes() -> int:

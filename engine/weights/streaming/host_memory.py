@@ -3,7 +3,9 @@
 import mmap
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,14 +61,16 @@ def arena_bytes(sizes: Sequence[int]) -> int:
     return sum(round_up(size) for size in sizes)
 
 
-def _map(nbytes: int) -> mmap.mmap:
+def _map(nbytes: int) -> Any:
     """Zeros in huge pages, where the system has them for a program that asks: computing walks far fewer pages then.
 
     The mapping is private: shared memory, which is Python's default, is memory of files to the kernel, and its huge
-    pages are another setting, switched off nearly everywhere.
+    pages are another setting, switched off nearly everywhere. On Windows it would be a section of the page file, while
+    drivers expect to pin what `VirtualAlloc` gives, as numpy's zeros are where they are many.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, nbytes)
+        memory = np.zeros(nbytes + mmap.PAGESIZE, np.uint8)
+        return memory[-memory.ctypes.data % mmap.PAGESIZE :][:nbytes]
     mapping = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without huge pages

@@ -220,6 +220,18 @@ def test_a_runtime_that_does_not_work_is_not_taken(
     assert says(dependencies) == "300000 bytes"
 
 
+def test_a_library_that_windows_cannot_load_tells_what_to_install(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    fails = "raise OSError('[WinError 126] The specified module could not be found. Error loading c10.dll')"
+    broken = tiny_wheels() | {TORCH: wheel(TORCH, {"torch/__init__.py": fails})}
+    index.shelves.wheels.update(broken)
+    error = install(dependencies, lock_of(broken)).progress.error
+    assert isinstance(error, UnfitError)
+    assert "c10.dll" in error.message
+    assert "vc_redist.x64.exe" in error.hint
+
+
 def test_an_engine_that_has_nothing_to_say_does_not_work(
     index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:

@@ -65,6 +65,22 @@ def test_an_orderly_end_leaves_nothing(folders: Folders) -> None:
     assert list(folders.logs.iterdir()) == []
 
 
+DIALOG = 'Windows fatal exception: code 0x8001010d\n\nThread 0x00001f4c (most recent call first):\n  File "a.py"\n\n'
+
+
+@pytest.mark.parametrize(
+    ("stack", "is_told"),
+    [(2 * DIALOG, False), (DIALOG + "Windows fatal exception: access violation\n", True), ("no known words", True)],
+)
+def test_what_a_dialog_of_windows_catches_again_is_no_crash(folders: Folders, stack: str, is_told: bool) -> None:
+    """The file stays where the program was ended from outside after such a dialog."""
+    (folders.logs / "fault.txt").write_text(stack)
+    watch = CrashWatch(folders)
+    report = watch.begin()
+    watch.end()
+    assert (report is not None) is is_told
+
+
 def test_the_oldest_reports_go(folders: Folders) -> None:
     for number in range(8):
         (folders.logs / f"crash-20200101-00000{number}.txt").write_text("old")

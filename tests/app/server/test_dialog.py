@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.engine.state import EngineState, Phase
 from app.server.addresses import own_addresses, reachable
 from app.server.dialog import ServerDialog
-from app.server.examples import EXAMPLES, curl
+from app.server.examples import EXAMPLES, SHELLS, curl, powershell
 from app.server.settings_page import new_key
 from app.shell.window import MainWindow
 from engine.errors import InputError
@@ -147,7 +147,13 @@ def test_examples_survive_any_name_and_every_key_can_stand_in_a_header() -> None
     assert quoted[0] == quoted[-1] == '"'
     halved = re.sub(r'(\\*)"', lambda found: "\\" * (len(found[1]) // 2) + '"', quoted[1:-1])  # as its rules read it
     assert json.loads(halved)["model"] == name
-    for example in list(EXAMPLES.values())[1:]:
+    command = powershell("http://h:1", "k", name)
+    (body,) = re.findall(r"-Body '((?:[^']|'')+)'\n", command)
+    assert json.loads(body.replace("''", "'"))["model"] == name
+    assert body.isascii(), "Windows PowerShell sends nothing else as it is"
+    assert "'Bearer k'" in command
+    assert "Authorization" not in powershell("http://h:1", "", name)
+    for example in list(EXAMPLES.values())[len(SHELLS) :]:
         assert "http://h:1" in example("http://h:1", "k", name)
         assert repr(name) in ast.unparse(ast.parse(example("http://h:1", "k", name)))
     assert "Authorization" not in curl("http://h:1", "", name)

@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 import engine
 from engine.errors import ModelError
+from engine.text import template_renderer
 from engine.text.template_renderer import TemplateRefusal, TemplateRenderer
 from tests.campaigns.extent import choose
 from tests.engine.child import is_running
@@ -169,6 +171,16 @@ def test_memory_is_watched_where_the_system_does_not_limit_it(tmp_path: Path, mo
             renderer.render("{% set x = 'x' * (300 * 2 ** 20) %}" + ENDLESS["two loops"], TURNS, {})
     finally:
         renderer.close()
+
+
+def test_a_launcher_is_watched_with_the_python_that_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a virtual environment on Windows, which has 5 MB whatever the other one does."""
+    python = Mock(**{"memory_info.return_value.rss": 300})
+    launcher = Mock(**{"memory_info.return_value.rss": 5, "children.return_value": [python]})
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert template_renderer._rss_bytes(launcher) == 5
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert template_renderer._rss_bytes(launcher) == 305
 
 
 def test_no_other_code_runs_a_template_or_calls_the_tokenizers_library() -> None:

@@ -72,6 +72,18 @@ def test_pieces_begin_on_pages_and_are_zeros() -> None:
     assert not any(torch.count_nonzero(piece) for piece in pieces)
 
 
+def test_memory_of_windows_begins_on_pages_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(mmap, "MAP_PRIVATE", raising=False)
+    arena = HostArena(arena_bytes((5000, 1 << 20)))
+    pieces = [arena.take(5000), arena.take(1 << 20)]
+    assert all(piece.data_ptr() % mmap.PAGESIZE == 0 for piece in pieces)
+    pieces[1].fill_(7)
+    assert not pieces[0].any()
+    assert arena.nbytes == 8192 + (1 << 20)
+    with pytest.raises(MemoryError):
+        HostArena(1 << 62)
+
+
 def test_a_kernel_without_huge_pages_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(mmap.mmap):
         def madvise(self, *_: int) -> None:

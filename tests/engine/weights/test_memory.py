@@ -1,7 +1,10 @@
 """Free memory as the system, its control groups and its GPU report it."""
 
+import ctypes
+import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -51,6 +54,31 @@ def test_a_small_container_keeps_no_gib_for_programs_that_are_not_in_it(monkeypa
 def test_a_container_that_grants_more_than_is_free_leaves_the_same_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     system(monkeypatch, total=64, available=40, granted=900)
     assert memory_now("cpu").room().ram == 36 * GIB
+
+
+class FakeKernel:
+    """Of a Windows that has promised all but some GiB of its RAM and page file; `succeeds`: it tells that."""
+
+    def __init__(self, committable: int, succeeds: bool = True) -> None:
+        self._committable, self._succeeds = committable, succeeds
+
+    def GlobalMemoryStatusEx(self, status: Any) -> int:
+        held = status._obj
+        assert held.dwLength == 64, "else Windows tells nothing"
+        offset = type(held).ullAvailPageFile.offset
+        ctypes.memmove(ctypes.addressof(held) + offset, (self._committable * GIB).to_bytes(8, "little"), 8)
+        assert offset == 32
+        return int(self._succeeds)
+
+
+@pytest.mark.parametrize(("kernel", "free"), [(FakeKernel(14), 14), (FakeKernel(70), 40), (FakeKernel(1, False), 40)])
+def test_what_windows_does_not_promise_is_not_free(
+    kernel: FakeKernel, free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system(monkeypatch, total=64, available=40)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "WinDLL", lambda _name: kernel, raising=False)
+    assert memory_now("cpu") == Memory(ram_free=free * GIB, ram_reserve=4 * GIB)
 
 
 def test_limits_bound_what_is_free_and_never_add_to_it() -> None:
