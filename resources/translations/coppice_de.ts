@@ -30,6 +30,16 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
+            <source>JSON with all versions</source>
+            <translation>JSON mit allen Versionen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/formats.py" />
+            <source>Markdown, as shown</source>
+            <translation>Markdown, wie angezeigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/exchange/formats.py" />
             <source>The file holds a message without a role or without text.</source>
             <translation>Die Datei enthält eine Nachricht ohne Rolle oder ohne Text.</translation>
         </message>
@@ -492,6 +502,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Save elsewhere…</source>
+            <translation>Anderswo speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The export was stopped; no file was written.</source>
             <translation>Der Export wurde angehalten; es wurde keine Datei geschrieben.</translation>
         </message>
@@ -529,6 +544,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>{path} could not be written: {reason}.</source>
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>“Import chats” brings it back.</source>
+            <translation>„Chats importieren“ bringt ihn zurück.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -1318,6 +1338,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
                 <numerusform>%n Token</numerusform>
             </translation>
         </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>All the time that the answer took</source>
+            <translation>Die ganze Zeit, die die Antwort brauchte</translation>
+        </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Cut off at %n tokens</source>
@@ -1335,11 +1360,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Draft, while layers came</source>
             <translation>Entwurf, während Schichten kamen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>How often the whole target model ran for this answer; reading the question is not counted</source>
-            <translation>Wie oft das ganze Zielmodell für diese Antwort lief; das Lesen der Frage zählt nicht mit</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1416,11 +1436,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Time from the request to the first token, with reading the question</source>
-            <translation>Zeit von der Anfrage bis zum ersten Token, mit dem Lesen der Frage</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Tokens of the answer per pass of the target model. Without speculation this is 1; the more the draft guesses right, the higher it is.</source>
             <translation>Token der Antwort je Durchlauf des Zielmodells. Ohne Spekulation ist das 1; je mehr das Entwurfsmodell richtig rät, desto mehr werden es.</translation>
         </message>
@@ -1433,11 +1448,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Waiting for the model</source>
             <translation>Wartet auf das Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>What the engine has to say about this answer</source>
-            <translation>Was der Rechenprozess zu dieser Antwort zu sagen hat</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -7521,10 +7531,33 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
                 <numerusform>%n Chats sind nicht gespeichert.</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/unsaved.py" />
+            <source>%n files were written to {folder}.</source>
+            <translation>
+                <numerusform>Eine Datei wurde in {folder} geschrieben.</numerusform>
+                <numerusform>%n Dateien wurden in {folder} geschrieben.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Chats are exported or imported</source>
+            <translation>Chats werden exportiert oder importiert</translation>
+        </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
             <source>Chats are not saved</source>
             <translation>Chats sind nicht gespeichert</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Chats are still being exported or imported.</source>
+            <translation>Es werden noch Chats exportiert oder importiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/unsaved.py" />
+            <source>Coppice quits when that is done. If you quit now, no file is written, and the rest is not imported.</source>
+            <translation>Coppice wird danach beendet. Wenn Sie es jetzt beenden, wird keine Datei geschrieben, und der Rest wird nicht importiert.</translation>
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
@@ -7543,13 +7576,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
-            <source>Save chats in a folder</source>
-            <translation>Chats in einem Ordner speichern</translation>
+            <source>Quit now</source>
+            <translation>Jetzt beenden</translation>
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
-            <source>Save elsewhere…</source>
-            <translation>Anderswo speichern…</translation>
+            <source>Save chats in a folder</source>
+            <translation>Chats in einem Ordner speichern</translation>
         </message>
         <message>
             <location filename="../../app/shell/unsaved.py" />
@@ -8091,6 +8124,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/bars.py" />
             <source>Play</source>
             <translation>Abspielen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/bars.py" />
+            <source>Recording “{name}”: 1 round</source>
+            <translation>Aufzeichnung „{name}“: eine Runde</translation>
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
@@ -9196,6 +9234,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/recording.py" />
             <source>'{name}' is no recording: it is not text.</source>
             <translation>„{name}“ ist keine Aufzeichnung: Die Datei enthält keinen Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
+            <source>1 round was saved in {name}.</source>
+            <translation>Eine Runde wurde in {name} gespeichert.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />
@@ -10933,6 +10976,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
         </message>
         <message>
+            <location filename="../../engine/protocol/libraries.py" />
+            <source>Install the latest Visual C++ Redistributable (x64) from {address}, then start Coppice again.</source>
+            <translation>Installieren Sie das neueste Visual C++ Redistributable (x64) von {address} und starten Sie dann Coppice erneut.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/libraries.py" />
+            <source>Let Windows manage the size of its page file: programs get no more memory than RAM and that file hold together.</source>
+            <translation>Lassen Sie Windows die Größe der Auslagerungsdatei selbst verwalten: Programme bekommen nicht mehr Speicher, als RAM und diese Datei zusammen fassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/libraries.py" />
+            <source>Smart App Control of Windows, or a rule of this computer, refuses the file, which is not signed. Switch it off in Windows Security, App and browser control, or ask whoever looks after the computer.</source>
+            <translation>Smart App Control von Windows oder eine Regel dieses Computers lehnt die Datei ab, die nicht signiert ist. Schalten Sie es in der Windows-Sicherheit unter App- und Browsersteuerung aus, oder fragen Sie, wer den Computer betreut.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/libraries.py" />
+            <source>Windows cannot load a library that the engine needs: {reason}</source>
+            <translation>Windows kann eine Bibliothek nicht laden, die die Engine braucht: {reason}</translation>
+        </message>
+        <message>
             <location filename="../../engine/protocol/messages.py" />
             <source>Common tokens: {text} % of an ordinary text, {vocabulary} % of the target's vocabulary.</source>
             <translation>Gemeinsame Token: {text} % eines gewöhnlichen Textes, {vocabulary} % des Vokabulars des Zielmodells.</translation>
@@ -11288,6 +11351,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/context.py" />
+            <source>Ask again once it is back.</source>
+            <translation>Fragen Sie noch einmal, sobald er wieder da ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/context.py" />
+            <source>The server was stopped.</source>
+            <translation>Der Server wurde beendet.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
             <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
@@ -11296,6 +11369,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/conversation.py" />
             <source>Images cannot be read here.</source>
             <translation>Bilder können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Leave it out: only tools that your own program runs can be called here.</source>
+            <translation>Lassen Sie es weg: Hier können nur Werkzeuge aufgerufen werden, die Ihr eigenes Programm ausführt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11311,6 +11389,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/conversation.py" />
             <source>Sound, video and files cannot be read here.</source>
             <translation>Ton, Video und Dateien können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>This server has no tool of the type {name}.</source>
+            <translation>Dieser Server hat kein Werkzeug der Art {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -11591,16 +11674,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/model_names.py" />
             <source>There is no model {name} here.</source>
             <translation>Das Modell {name} gibt es hier nicht.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/question.py" />
-            <source>An answer with a constraint cannot call tools as it likes.</source>
-            <translation>Eine Antwort mit einer Vorgabe kann nicht nach Belieben Werkzeuge aufrufen.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/question.py" />
-            <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
-            <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />

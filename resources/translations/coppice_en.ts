@@ -276,6 +276,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/shell/unsaved.py" />
+            <source>%n files were written to {folder}.</source>
+            <translation>
+                <numerusform>%n file was written to {folder}.</numerusform>
+                <numerusform>%n files were written to {folder}.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/telemetry/panel.py" />
             <source>Round {number} of {count}, {clock} into answering: %n new tokens</source>
             <translation>
