@@ -63,8 +63,8 @@ def write_full_size(path: Path, model: FullSize, kind: str) -> Path:
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
     for number, stored in enumerate(_stored(model, kind)):
-        for tensor in stored:
-            writer.write_tensor_data(tensor)
+        for blocks in stored:
+            writer.write_tensor_data(blocks)
         if number % 10 == 0:
             say(f"{path.name}: {number} of {len(model.parts)} written")
     writer.close()

@@ -147,7 +147,7 @@ def path_to(parents: Sequence[int], node: int) -> list[int]:
 def test_what_is_known_but_not_worth_its_price_is_told(is_drafted: bool) -> None:
     target, prompt = tiny_network("llama"), random_prompt(6, seed=4) * 3
     sampler = Sampler(GREEDY, prompt, Uniforms(0))
-    dear = MarginalCost(0.0, 0.0, 1.0, np.arange(9) * 2.0)  # a row for two tokens, which none can give
+    dear = MarginalCost(0.0, 0.0, 1.0, np.arange(0.0, 18.0, 2.0))  # a row for two tokens, which none can give
     trees = []
     for price in (dear, None):
         draft = SpecExec(Context(noisy_copy("llama"), 512), sampler, SpeculationOptions(), target.vocabulary)
