@@ -320,7 +320,8 @@ class Conversations(QObject):
             return
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
-        self.autosave.show_last(records)
+        known = self.chats.record(result.last_known) if result.known == 1 else None
+        self.autosave.show_last(records or ([known] if known else []))
         if result.is_stopped or result.problems or result.empty or result.known or len(records) != 1:
             self.notice_raised.emit(_import_notice(result))
 

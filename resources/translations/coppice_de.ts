@@ -7535,7 +7535,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/unsaved.py" />
             <source>%n files were written to {folder}.</source>
             <translation>
-                <numerusform>Eine Datei wurde in {folder} geschrieben.</numerusform>
+                <numerusform>%n Datei wurde in {folder} geschrieben.</numerusform>
                 <numerusform>%n Dateien wurden in {folder} geschrieben.</numerusform>
             </translation>
         </message>

@@ -145,8 +145,8 @@ def test_a_system_prompt_goes_out_and_comes_back(
     with qtbot.waitSignal(window.conversations.notice_raised):
         window.actions_.export_chat.trigger()
     if ending != "md":
-        first = json.loads(file.read_text(encoding="utf-8"))["messages"][0]
-        assert first == {"role": "system", "content": "Be brief."}
+        assert json.loads(file.read_text(encoding="utf-8"))["settings"]["generation"]["system_prompt"] == "Be brief."
+        window.chat.change_settings(GenerationSettings(temperature=0.3))
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(file)], ""))
     with qtbot.waitSignal(window.chat.conversation_replaced):
         window.actions_.import_chats.trigger()

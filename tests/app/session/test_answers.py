@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPlainTextEdit
+from PySide6.QtWidgets import QLabel, QPlainTextEdit
 
 from app.chat.history.message import AnswerEnding
 from app.settings.store import SettingsFile
@@ -135,4 +135,7 @@ def test_without_speculation_the_answer_is_the_same_and_the_window_says_why(sess
     assert (switch.text(), "Switched off for this chat" in switch.toolTip()) == ("Speculation off", True)
     assert session.ask().text == guessed.text
     assert "1.0 tokens per pass" in session.window.chat_panel.view.answers[-1].figures.text
-    assert "Speculation is switched off." in session.window.chat_panel.view.answers[-1].figures.text
+    figures = session.window.chat_panel.view.answers[-1].figures
+    QTest.keyClick(figures, Qt.Key.Key_Space)
+    assert figures.popup
+    assert any("Speculation is switched off." in each.text() for each in figures.popup.findChildren(QLabel))

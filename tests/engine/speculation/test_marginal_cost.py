@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def drafted(price: MarginalCost | None, budget: int = 64, depth: int = 32) -> Tr
 
 
 def test_where_nothing_costs_anything_the_tree_is_the_whole_budget() -> None:
-    assert drafted(priced(0.0, [1.0] * 65)) == drafted(None)
+    assert replace(drafted(priced(0.0, [1.0] * 65)), left_out=()) == drafted(None)
 
 
 def test_where_levels_cost_more_than_they_can_bring_there_is_one_and_where_rows_do_there_is_none() -> None:

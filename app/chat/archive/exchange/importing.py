@@ -24,10 +24,9 @@ _Chat = tuple[ConversationRecord, list[MessageRecord]]
 class Imported:
     """What has become of an import so far: `count` conversations are saved, and `share` of the file `name` is read.
 
-    `empty` counts chats in which nothing was said, and `known` those that are there as they are in the file: both are
-    left out. `unusable` counts what was in the files and no
-    conversation. `problems` are the names of files with that in them, or that could not be read to their end, each with
-    the first reason.
+    `empty` counts chats in which nothing was said, and `known` those that are there as they are in the file, of which
+    `last_known` is the last: both are left out. `unusable` counts what was in the files and no conversation. `problems`
+    are the names of files with that in them, or that could not be read to their end, each with the first reason.
     """
 
     count: int = 0
@@ -35,6 +34,7 @@ class Imported:
     share: float = 0.0
     empty: int = 0
     known: int = 0
+    last_known: int = 0
     unusable: int = 0
     problems: tuple[tuple[str, str], ...] = ()
     is_stopped: bool = False
@@ -75,7 +75,7 @@ class Importing:
         found: list[_Chat] = []
         for record, messages in chats:
             if changes.get(record.id) == record.updated:
-                self.so_far = replace(self.so_far, known=self.so_far.known + 1)
+                self.so_far = replace(self.so_far, known=self.so_far.known + 1, last_known=record.id)
                 continue
             own = replace(record, id=new_id()) if record.id in changes else record
             changes[own.id] = own.updated
