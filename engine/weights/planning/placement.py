@@ -16,6 +16,7 @@ from engine.weights.planning.arrangement import (
     arrange,
     footprint,
     layer_bytes,
+    streamed_layers,
     with_experts,
     with_snapshots,
 )
@@ -26,6 +27,7 @@ from engine.weights.planning.needs import FixedBytes, KvForm, ModelNeeds, Worklo
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 PARTS_TOLD = 3  # in the explanation of what does not fit
+CRAMPED = 1.1  # times its seconds an arrangement is counted that has no room for a layer's experts one by one
 NANO = 9  # decimals of seconds: sums in another order are the same time
 
 
@@ -98,8 +100,8 @@ class _Planner:
     def best(self) -> Arrangement:
         """The fastest arrangement that fits; of equally fast ones, that with most layers on the device, then in RAM.
 
-        More memory only ever adds candidates, so it never makes the forecast slower. If nothing fits, everything is
-        on SSD, which takes least.
+        More memory only ever adds candidates, so it never makes the forecast slower, but for what room for single
+        experts may cost (`CRAMPED`). If nothing fits, everything is on SSD, which takes least.
         """
         count = len(self.target.layers)
         fitting = [self._ready()] if self.target.may_be_ready and self.fits(self._ready()) else []
@@ -135,9 +137,18 @@ class _Planner:
 
     def _rank(self, arrangement: Arrangement) -> tuple[float, float, int, int]:
         seconds = self.forecast(arrangement)
+        if self._is_cramped(arrangement):
+            seconds = seconds.times(CRAMPED)
         on_device, in_ram = arrangement.count("device"), arrangement.count("ram")
         of_pass, of_round = round(seconds.seconds_per_pass, NANO), round(seconds.seconds_per_round, NANO)
         return of_pass, of_round, -on_device, -in_ram
+
+    def _is_cramped(self, arrangement: Arrangement) -> bool:
+        """Whether layers stream of which a small tree needs more experts than there is room for, so it brings all."""
+        streamed = streamed_layers(arrangement.tiers, self.machine.memory.has_gpu)
+        largest = max((self.target.layers[index].expert_bytes for index in streamed), default=0)
+        taken = with_experts(self.footprint(arrangement), self.target, arrangement, self.room)
+        return not arrangement.ready and taken.expert_cache < largest
 
 
 _NO_OVERRIDE = Override()
