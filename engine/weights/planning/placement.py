@@ -145,8 +145,8 @@ class _Planner:
 
     def _is_cramped(self, arrangement: Arrangement) -> bool:
         """Whether layers stream of which a small tree needs more experts than there is room for, so it brings all."""
-        streamed = streamed_layers(arrangement.tiers, self.machine.memory.has_gpu)
-        largest = max((self.target.layers[index].expert_bytes for index in streamed), default=0)
+        layers = [self.target.layers[each] for each in streamed_layers(arrangement.tiers, self.machine.memory.has_gpu)]
+        largest = max((layer.expert_bytes for layer in layers if layer.experts), default=0)
         taken = with_experts(self.footprint(arrangement), self.target, arrangement, self.room)
         return not arrangement.ready and taken.expert_cache < largest
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.weights.planning.arrangement import Tier, spread
 from engine.weights.planning.machine import Machine
 from engine.weights.planning.needs import ModelNeeds, Workload
-from engine.weights.planning.placement import Override, Plan, plan
+from engine.weights.planning.placement import CRAMPED, Override, Plan, plan
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import MIB, machines, models
 
@@ -112,8 +112,9 @@ def without_experts_on_the_processor(machine: Machine) -> Machine:
 
 
 def assert_not_slower(fast: Plan, slow: Plan) -> None:
-    assert fast.forecast.seconds_per_pass <= slow.forecast.seconds_per_pass
-    assert fast.forecast.seconds_per_round <= slow.forecast.seconds_per_round
+    """But for what room for single experts costs."""
+    assert fast.forecast.seconds_per_pass <= slow.forecast.seconds_per_pass * CRAMPED
+    assert fast.forecast.seconds_per_round <= slow.forecast.seconds_per_round * CRAMPED
 
 
 @many
