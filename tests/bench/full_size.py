@@ -52,7 +52,9 @@ def main() -> None:
     place = "device" if arguments.in_memory else "auto"
     with tempfile.TemporaryDirectory(dir=arguments.files) as scratch:
         for program, size in asked:
-            setup = Setup(program, str(target), str(draft), size, place, cache=scratch, threads=arguments.threads)
+            setup = Setup(
+                program, str(target), str(draft), size, place, "auto", scratch, arguments.threads, is_tight=False
+            )
             turns = list(_answers(setup, prompts, arguments.tokens, Path(scratch)))
             print(_line(setup, turns), flush=True)
             _compare(setup, turns, texts)

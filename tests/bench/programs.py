@@ -24,7 +24,8 @@ NONE, AUTO = "none", "auto"
 class Setup:
     """A program, its files and how it drafts.
 
-    `size`: "none", the tokens of a chain (llama.cpp), or the nodes of a tree or "auto" (Coppice).
+    `size`: "none", the tokens of a chain (llama.cpp), or the nodes of a tree or "auto" (Coppice). `is_tight`: all
+    memory is for the program, as in a group with a limit; else Coppice leaves others what it leaves them for people.
     """
 
     program: str
@@ -35,6 +36,7 @@ class Setup:
     weights: str = AUTO
     cache: str = ""
     threads: int = 2
+    is_tight: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Coppice:
             weights=setup.weights,
             context_tokens=CONTEXT,
             place=setup.place,  # type: ignore[arg-type]
-            force=setup.place == "auto",  # a group's limit leaves no reserve for other programs
+            force=setup.place == "auto" and setup.is_tight,
             cache_dir=setup.cache,
             budget=self._budget,
         )
