@@ -144,7 +144,7 @@ class Auto:
                 return Plan(name, min(self._first, self._largest), is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)
-        if self._best and since < PLAN_EVERY and model.rounds > RECENT:
+        if self._best and since < PLAN_EVERY and model.rounds > RECENT:  # before that each round tells much
             self._planned = since
             return self._best
         plans = self._plans()
