@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
@@ -80,9 +81,8 @@ def index_of(panel: ConversationsPanel, title: str) -> QModelIndex:
 
 
 def test_a_pinned_conversation_tells_its_folder(panel: ConversationsPanel) -> None:
-    def seen() -> bytes:
-        picture = panel.list.viewport().grab(panel.list.visualRect(index_of(panel, "Pinned one"))).toImage()
-        return bytes(picture.constBits())
+    def seen() -> QImage:
+        return panel.list.viewport().grab(panel.list.visualRect(index_of(panel, "Pinned one"))).toImage()
 
     without = seen()
     panel.show_conversations([chat(1, "Pinned one", 40, "school", pinned=True), *RECORDS[1:]])
@@ -94,11 +94,11 @@ def test_a_pinned_conversation_tells_its_folder(panel: ConversationsPanel) -> No
 
 
 def test_a_long_name_of_a_folder_is_shortened_and_its_count_stays(panel: ConversationsPanel) -> None:
-    def picture(folder: str, count: int) -> bytes:
+    def picture(folder: str, count: int) -> QImage:
         panel.show_conversations([chat(number + 1, f"Chat {number}", folder=folder) for number in range(count)])
         header = panel.model.index(0)
         assert str(header.data(Qt.ItemDataRole.ToolTipRole)).split() == folder.split()
-        return bytes(panel.list.viewport().grab(panel.list.visualRect(header)).toImage().constBits())
+        return panel.list.viewport().grab(panel.list.visualRect(header)).toImage()
 
     long = "Work and furniture and other wooden things " * 2
     assert picture(long, 1) != picture(long, 2)
