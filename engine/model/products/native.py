@@ -163,28 +163,41 @@ def _multiply_short(share: Any, parts: Any, row: Any, every: Any) -> None:
 
 @compiled
 def _written(place: Any, columns: Any, every: Any) -> Any:
-    """Rows in whole numbers that lie at an address, as many as `every` has: see `whole_numbers.write_row`."""
-    blocks = -(-columns // kernels.BLOCK) * len(every)
-    digits, numbers = DIGITS * kernels.BLOCK * blocks, place + DIGITS * kernels.BLOCK * blocks
-    count = whole_numbers.SUMS_OF_A_UNIT * kernels.UNITS * blocks
-    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), count)
-    return numba.carray(octets(place), digits), steps, sums, every
+    """Rows in whole numbers that lie at an address, as many as `every` has: see `whole_numbers.Rows`."""
+    digits, steps, sums = _spread(place, columns, len(every))
+    return digits, steps, sums, every
 
 
 @compiled
 def _written_short(place: Any, columns: Any, every: Any) -> Any:
     """The same in fewer digits."""
-    _, steps, sums, _ = _written(place, columns, every)
-    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums, every
+    digits, steps, sums = _spread_short(place, columns, len(every))
+    return digits, steps, sums, every
 
 
 @compiled
-def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, row: Any, every: Any) -> None:
+def _spread(place: Any, columns: Any, rows: Any) -> Any:
+    """Room for rows in whole numbers at an address: see `whole_numbers.write_row`."""
+    blocks = -(-columns // kernels.BLOCK) * rows
+    digits, numbers = DIGITS * kernels.BLOCK * blocks, place + DIGITS * kernels.BLOCK * blocks
+    count = whole_numbers.SUMS_OF_A_UNIT * kernels.UNITS * blocks
+    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), count)
+    return numba.carray(octets(place), digits), steps, sums
+
+
+@compiled
+def _spread_short(place: Any, columns: Any, rows: Any) -> Any:
+    _, steps, sums = _spread(place, columns, rows)
+    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums
+
+
+@compiled
+def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, row: Any, rows: Any) -> None:
     line = numba.carray(floats(x), columns)
     if is_short:
-        whole_numbers.write_row(line, _written_short(place, columns, every), order, row)
+        whole_numbers.write_row(line, _spread_short(place, columns, rows), order, row, rows)
     else:
-        whole_numbers.write_row(line, _written(place, columns, every), order, row)
+        whole_numbers.write_row(line, _spread(place, columns, rows), order, row, rows)
 
 
 def _written_rows(share: Any, _matrix: Any) -> None:
@@ -194,11 +207,12 @@ def _written_rows(share: Any, _matrix: Any) -> None:
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
         x = look(share + 8 * X) + 4 * columns * (numbers[row] if len(numbers) else row)
         if rows == 4:
-            _write_whole(x, columns, y, is_short, order, row, (0, 0, 0, 0))
+            together, first = rows, 0
         elif rows > 1 and row < 2:
-            _write_whole(x, columns, y, is_short, order, row, (0, 0))
+            together, first = 2, 0
         else:
-            _write_whole(x, columns, y + row * size, is_short, order, 0, (0,))
+            together, first = 1, row
+        _write_whole(x, columns, y + first * size, is_short, order, row - first, together)
 
 
 def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
@@ -249,7 +263,7 @@ def _copied(share: Any, _matrix: Any) -> None:
     columns, numbers = look(share + 8 * COLUMNS), _row_numbers(share)
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
         line = numba.carray(floats(look(share + 8 * X) + 4 * columns * numbers[row]), columns)
-        numba.carray(floats(look(share + 8 * Y) + 4 * columns * row), columns)[:] = line
+        kernels.copy(line, 0, numba.carray(floats(look(share + 8 * Y) + 4 * columns * row), columns), columns)
 
 
 @compiled
@@ -403,7 +417,8 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
             elif not lead(state, line[1], line[2], patience):
                 return step
         elif line[0] == steps.DIGITS:
-            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5], 0, (0,))
+            # No plain 0 and 1: numba would compile all of it once more for these.
+            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5], np.int64(0), np.int64(1))
         else:
             steps.small_step(line)
     return 0

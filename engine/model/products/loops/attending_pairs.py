@@ -29,6 +29,7 @@ from engine.model.products.loops.attending import (
     VALUES,
     WIDTH,
 )
+from engine.model.products.loops.kernels import copy
 from engine.model.products.pointers import booleans, floats, integers, shorts
 from engine.model.products.units.bfloat_units import bfloats_at, bfloats_of, store_bfloats
 from engine.model.products.units.sixteen import many_splat, many_store, many_times, sixteen_numbers
@@ -117,7 +118,7 @@ def _score(told: Array, keys: Array, packed: Array, scores: Array, first: int, b
         begin, some = block * TILE, min(TILE, slots - block * TILE)
         is_whole, is_seen = some == TILE, _are_seen(told, begin, some)
         if not is_whole:
-            rest[: some * width] = keys[begin * width :]
+            copy(keys, begin * width, rest, some * width)
         for tile in range(len(scores)):
             found, q = no_sums(0), tile * TILE * width
             for i in range(0, width, 2):

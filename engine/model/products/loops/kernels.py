@@ -28,6 +28,16 @@ SECOND = 32 if WIDE == 8 else 8  # numbers from the first eight columns of sixte
 
 
 @compiled
+def copy(numbers: Array, begin: int, out: Array, count: int) -> None:
+    """So many of the numbers, from one on, to the beginning of `out`.
+
+    What one slice would do; for that numba compiles the sentence of an error, and text, which takes two seconds.
+    """
+    for i in range(count):
+        out[i] = numbers[begin + i]
+
+
+@compiled
 def _added(weights: Unit, line: Array, i: int, sums: Any, others: Any) -> Any:
     """Partial sums with the products of a unit: of every first eight columns of `WIDE`, and of the others."""
     sums = fused(weights[0], numbers(line, i), sums)

@@ -21,7 +21,7 @@ from numba.extending import overload
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops.kernels import AHEAD, BLOCK, LINE, UNITS
+from engine.model.products.loops.kernels import AHEAD, BLOCK, LINE, UNITS, copy
 from engine.model.products.units import by_layout, k_codes, unit_codes
 from engine.model.products.units.digits import (
     DIGITS,
@@ -75,7 +75,7 @@ TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
 Rows = tuple[Array, Array, Array, tuple[int, ...]]
-"""Of x, see `write_row`: their digits, steps and sums, and as many numbers as there are rows."""
+"""Of x, see `write_row`: their digits, steps and sums, and a tuple of as many numbers as there are rows."""
 
 
 def order_of(parts: Any) -> int | None:
@@ -129,28 +129,27 @@ def _fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:
 
 
 @compiled
-def write_row(line: Array, x: Any, order: int, row: int) -> None:
-    """One of the rows x, float32 [columns], as the loops read it, in an order of `written`.
+def write_row(line: Array, x: Any, order: int, row: int, rows: int) -> None:
+    """One of so many rows x, float32 [columns], as the loops read it, in an order of `written`.
 
     x: digits, uint8 [3 x rows x 256 x blocks], of as many blocks as there are with one that is not full, or int8 [2 x
     ...], of all rows in turns: two units at a time, or four. Steps, float32 [blocks x rows], what a block's whole
-    numbers are multiplied by. Sums, float32 [3 x 8 x blocks x rows], of units, eight of each row in turns, and behind
-    them of halves. And a tuple that says how many rows there are.
+    numbers are multiplied by. And sums, float32 [3 x 8 x blocks x rows], of units, eight of each row in turns, and
+    behind them of halves.
     """
-    for block in range(len(x[1]) // len(x[3])):
-        begin = BLOCK * block
-        if begin + BLOCK <= len(line):
-            _write_block(line, begin, block, x, order, row)
-        else:
-            rest = np.zeros(BLOCK, np.float32)
-            rest[: len(line) - begin] = line[begin:]
-            _write_block(rest, 0, block, x, order, row)
+    for block in range(len(x[1]) // rows):
+        some, begin = line, BLOCK * block
+        if begin + BLOCK > len(line):
+            some = np.zeros(BLOCK, np.float32)
+            copy(line, begin, some, len(line) - begin)
+            begin = 0
+        _write_block(some, begin, block, x, order, row, rows)
 
 
 @compiled
-def _write_block(line: Array, begin: int, block: int, x: Any, order: int, row: int) -> None:
-    digits, steps, sums, every = x
-    one, rows = np.float32(0), len(every)
+def _write_block(line: Array, begin: int, block: int, x: Any, order: int, row: int, rows: int) -> None:
+    digits, steps, sums = x
+    one = np.float32(0)
     for unit in range(UNITS):
         one = max(one, power(line, begin + UNIT * unit))
     step = np.float32(0) if one < TINY else one / _one(digits)
@@ -266,7 +265,7 @@ def _one_of_two(digits: Array) -> Any:  # noqa: ARG001
 
 def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
     begin, gap = _places(pair, order, DIGITS, row, rows)
-    if order in {BY_UNITS, BY_TURNS}:
+    if order in (BY_UNITS, BY_TURNS):  # numba compiles hashing for a set
         write_by_units(line, i, factor, digits, begin, gap)
     elif order == BY_HALVES:
         write_by_halves(line, i, factor, digits, begin, gap)
@@ -276,7 +275,7 @@ def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, ord
 
 def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
     begin, gap = _places(pair, order, FEWER_DIGITS, row, rows)
-    if order in {BY_UNITS, BY_TURNS}:
+    if order in (BY_UNITS, BY_TURNS):  # numba compiles hashing for a set
         write_fewer_by_units(line, i, factor, digits, begin, gap)
     elif order == BY_HALVES:
         write_fewer_by_halves(line, i, factor, digits, begin, gap)

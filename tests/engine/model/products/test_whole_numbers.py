@@ -242,7 +242,7 @@ def test_digits_give_back_the_numbers_that_were_written(
     x = row_of()[0].numpy()[:columns]
     digits = np.empty(count * COLUMNS, kind)
     steps, sums = np.empty(COLUMNS // 256, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
-    whole_numbers.write_row(x, (digits, steps, sums, (0,)), order, 0)
+    whole_numbers.write_row(x, (digits, steps, sums), order, 0, 1)
     steps = steps.repeat(8)
     whole = _in_order(digits.view(np.int8).astype(np.float64), order, count)
     found = whole.reshape(-1, 32) * steps[:, None].astype(np.float64)
