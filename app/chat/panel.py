@@ -4,11 +4,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
-from app.chat.composer.fields import files_of
 from app.chat.generation.constraint_state import constraint_state
 from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
@@ -41,7 +39,6 @@ class ChatPanel(QWidget):
     def __init__(self, colors: Colors, notices: NoticeStack, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Chat"))
-        self.setAcceptDrops(True)
         self._state = EngineState()
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
@@ -150,17 +147,6 @@ class ChatPanel(QWidget):
         """The window closes: nothing more is drawn or read beside it."""
         self.view.formulas.close()
         self.composer.tray.reader.close()
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
-        """Files may be dropped anywhere."""
-        if files_of(event.mimeData()):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
-        """They go with the question."""
-        self.composer.attach(files_of(event.mimeData()))
-        event.acceptProposedAction()
-        self.composer.setFocus()
 
     def _tell_of_refusal(self, words: str) -> None:
         """With those that are told already: the notice of one must not hide that of another."""

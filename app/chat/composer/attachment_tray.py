@@ -23,6 +23,7 @@ class AttachmentTray(QWidget):
 
     changed = Signal()
     refused = Signal(str)  # which file, and why
+    passed_on = Signal(object)  # the path of a model or a recording: it is not for the question
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -32,6 +33,7 @@ class AttachmentTray(QWidget):
         self.reader = AttachmentReader(self)
         self.reader.was_read.connect(self._on_read)
         self.reader.was_refused.connect(self._on_refused)
+        self.reader.was_passed_on.connect(self._on_passed_on)
         self.hide()
 
     @property
@@ -122,6 +124,12 @@ class AttachmentTray(QWidget):
             if chip.path == path:
                 chip.show_attachment(attachment)
                 self._on_changed()
+
+    def _on_passed_on(self, path: Path, opened: Path) -> None:
+        for chip in self.chips:
+            if chip.path == path:
+                self._remove(chip)
+                self.passed_on.emit(opened)
 
     def _on_refused(self, path: Path, reason: str) -> None:
         for chip in self.chips:
