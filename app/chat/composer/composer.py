@@ -1,6 +1,7 @@
 """Where a person writes: the field, attached files, how the answer begins, the context's meter, and the send button."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -168,6 +169,7 @@ class Composer(QFrame):
         self.button.clicked.connect(self._on_clicked)
         for changed in (self.field.textChanged, self.tray.changed):
             changed.connect(self._show_button)
+        self.tray.changed.connect(self._order_chips)
         for changed in (self.field.textChanged, self.tray.changed, self.beginning.field.textChanged):
             changed.connect(self._tell_draft)
 
@@ -268,6 +270,12 @@ class Composer(QFrame):
 
     def _tell_draft(self) -> None:
         self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments, self.beginning.text)
+
+    def _order_chips(self) -> None:
+        """Tab comes to them behind the button that sends them, not behind all of the window."""
+        ways = (self.button, *(each.remove for each in self.tray.chips))
+        for before, after in pairwise(ways):
+            QWidget.setTabOrder(before, after)
 
     @property
     def _has_words(self) -> bool:
