@@ -47,6 +47,7 @@ class ChatPanel(QWidget):
         self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
+        self._pages.setMinimumHeight(1)  # in a low window the buttons of a notice come first
         self._pages.addWidget(self.welcome)
         self._pages.addWidget(self.view)
         self._column = column = QVBoxLayout(self)

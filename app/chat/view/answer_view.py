@@ -22,7 +22,6 @@ from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.flow_layout import FlowLayout
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.widgets import copy_text, quiet_tool
@@ -102,7 +101,8 @@ class AnswerView(QWidget):
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)
-        self.why = WhyLine(self)
+        self.why = WhyLine(self.figures)
+        self.figures.put_behind(self.why)
         self.why.chosen.connect(self.cause_chosen)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -132,11 +132,7 @@ class AnswerView(QWidget):
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
         foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        told = QWidget(self)
-        line = FlowLayout(told, gap=14, line_gap=2)
-        line.addWidget(self.figures)
-        line.addWidget(self.why)
-        foot.addWidget(told, 1, Qt.AlignmentFlag.AlignVCenter)
+        foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(8)
