@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -45,13 +45,20 @@ def about_box(version: str, parent: QWidget) -> QMessageBox:
 class ShortcutsDialog(QDialog):
     """Every shortcut there is; they are so many that they are scrolled through."""
 
-    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget, sends_with_ctrl: bool = False) -> None:
-        """`sends_with_ctrl`: as of the field for questions."""
+    def __init__(
+        self,
+        shortcuts: Sequence[tuple[str, str]],
+        parent: QWidget,
+        sends_with_ctrl: bool = False,
+        in_tree: Sequence[tuple[str, Sequence[str]]] = (),
+    ) -> None:
+        """`sends_with_ctrl`: as of the field for questions; `in_tree`: keys that hold while the tree has the focus."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Keyboard shortcuts"))
         send, new_line = (tr("Ctrl+Enter"), tr("Enter")) if sends_with_ctrl else (tr("Enter"), tr("Shift+Enter"))
         rows = ((tr("Send"), send), (tr("New line"), new_line), *shortcuts)
+        rows += tuple((tr("In the tree: {what}").format(what=tr(what)), _shown(keys)) for what, keys in in_tree)
         cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
         self.list = SealedBrowser(self)
         self.list.setAccessibleName(self.windowTitle())
@@ -63,6 +70,10 @@ class ShortcutsDialog(QDialog):
         column.addWidget(self.list)
         column.addWidget(buttons)
         fit_screen(self, _SHORTCUTS_SIZE)
+
+
+def _shown(keys: Sequence[str]) -> str:
+    return "  ".join(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys)
 
 
 def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
