@@ -12,16 +12,15 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFrame,
     QMessageBox,
-    QPlainTextEdit,
     QVBoxLayout,
     QWidget,
 )
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.system.plain_text import unsteered
-from app.ui.theme import application_icon, code_font
-from app.ui.widgets import SealedBrowser, copy_text, fit_screen, label
+from app.ui.text_dialog import TextDialog
+from app.ui.theme import application_icon
+from app.ui.widgets import SealedBrowser, fit_screen
 
 _SHORTCUTS_SIZE = QSize(460, 620)
 
@@ -86,38 +85,19 @@ def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     return box
 
 
-_SIZE = QSize(760, 520)
-
-
-class ReportDialog(QDialog):
+class ReportDialog(TextDialog):
     """Shows a report; its buttons copy it and open its folder."""
 
     def __init__(self, report: Path, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Crash report"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._report = report
         try:
             text = report.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             text = tr("It cannot be read: {reason}").format(reason=error.strerror)
-        self.text = QPlainTextEdit(unsteered(text), self)
-        self.text.setReadOnly(True)
-        self.text.setAccessibleName(tr("Crash report"))
-        self.text.setFont(code_font())
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self.copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.copy.clicked.connect(lambda: copy_text(self.text.toPlainText(), self.copy))
-        self.folder = buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.folder.clicked.connect(self._on_folder)
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
         words = tr("Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.")
-        column.addWidget(label("quiet-text", words, self))
-        column.addWidget(self.text, 1)
-        column.addWidget(buttons)
-        fit_screen(self, _SIZE)
+        super().__init__(tr("Crash report"), text, parent, words)
+        self.folder = self.buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.folder.clicked.connect(self._on_folder)
 
     def _on_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report.parent)))

@@ -174,7 +174,7 @@ def test_files_are_chosen_by_key_sent_and_shown(
     ask(window, "What is this?")
     assert "print(1)" in link.last_question.chat[-1].content
     question = window.chat_panel.view.questions[-1]
-    assert "a.py" in question.files.text()
+    assert "a.py" in question.files.text
     assert question.text.toPlainText() == "What is this?"
     link.answer(finished(link.last_question.id, "stop", 1))
     press(window, Qt.Key.Key_R, CONTROL)

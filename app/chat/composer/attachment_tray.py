@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from app.chat.composer.attachment_reader import AttachmentReader
 from app.chat.history.message import Attachment
@@ -25,8 +25,10 @@ class AttachmentTray(QWidget):
     refused = Signal(str)  # which file, and why
     passed_on = Signal(object)  # the path of a model or a recording: it is not for the question
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, can_change: bool = True) -> None:
+        """`can_change`: they are not sent yet."""
         super().__init__(parent)
+        self._can_change = can_change
         self.setAccessibleName(tr("Attachments"))
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
@@ -45,6 +47,11 @@ class AttachmentTray(QWidget):
     def attachments(self) -> tuple[Attachment, ...]:
         """What has been read."""
         return tuple(chip.attachment for chip in self._chips if chip.attachment)
+
+    @property
+    def text(self) -> str:
+        """What is told of them, a line for each."""
+        return "\n".join(chip.words.text() for chip in self._chips)
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -78,9 +85,7 @@ class AttachmentTray(QWidget):
         for chip in self.chips:
             self._forget(chip)
         for each in attachments:
-            added = self._add(Path(each.name))
-            if added is not None:
-                added.show_attachment(each)
+            self._make(Path(each.name)).show_attachment(each)
         self._on_changed()
 
     def take_all(self) -> tuple[Attachment, ...]:
@@ -103,7 +108,11 @@ class AttachmentTray(QWidget):
             words = tr("{name} was not attached: {count} files are the most for one question.")
             self.refused.emit(words.format(name=path.name, count=MOST_FILES))
             return None
+        return self._make(path)
+
+    def _make(self, path: Path) -> "AttachmentChip":
         chip = AttachmentChip(path, self)
+        chip.remove.setVisible(self._can_change)
         chip.removed.connect(lambda: self._remove(chip))
         self._chips.append(chip)
         self._row.addWidget(chip)
@@ -143,7 +152,7 @@ class AttachmentTray(QWidget):
 
 
 class AttachmentChip(QFrame):
-    """One file: its name, its length, and a button that removes it."""
+    """One file: its name and its length, a click shows its text; and a button that removes it."""
 
     removed = Signal()
 
@@ -152,8 +161,9 @@ class AttachmentChip(QFrame):
         self.setObjectName("chip")
         self.path = path
         self.attachment: Attachment | None = None
-        self.words = QLabel(self)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words = QToolButton(self)
+        self.words.setObjectName("quiet-words")
+        self.words.clicked.connect(self._show_text)
         self.remove = QToolButton(self)
         self.remove.setText("×")
         self.remove.setObjectName("dismiss")
@@ -161,7 +171,7 @@ class AttachmentChip(QFrame):
         self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
         self.remove.clicked.connect(self.removed)
         row = QHBoxLayout(self)
-        row.setContentsMargins(10, 2, 4, 2)
+        row.setContentsMargins(4, 2, 4, 2)
         row.setSpacing(4)
         row.addWidget(self.words)
         row.addWidget(self.remove)
@@ -177,11 +187,18 @@ class AttachmentChip(QFrame):
         if tokens:
             self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
+    def _show_text(self) -> None:
+        if self.attachment is not None:
+            from app.ui.text_dialog import TextDialog  # noqa: PLC0415
+
+            TextDialog(self.attachment.name, self.attachment.text, self.window()).open()
+
     def _show(self, size: str) -> None:
         note = self.attachment.note if self.attachment else ""
         part = f" · {tr('in part')}" if note else ""
-        self.words.setText(f"{shortened(self.path.name)} · {size}{part}")
-        self.setToolTip(tip(f"{self.path}: {note}" if note else str(self.path)))
+        self.words.setText(f"{shortened(self.path.name)} · {size}{part}".replace("&", "&&"))
+        way = tr("Click to see its text.") if self.attachment else ""
+        self.setToolTip(tip("\n".join(filter(None, (f"{self.path}: {note}" if note else str(self.path), way)))))
         self.setAccessibleName(
             tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())
         )

@@ -72,7 +72,7 @@ class AnswerView(QWidget):
     compare_requested = Signal(object)  # id
     branch_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
-    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    edited = Signal(object, str, tuple)  # id (a number too long for a C int), the other wording, nothing attached
     edit_begun = Signal(object)  # MessageEditor
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
@@ -276,7 +276,7 @@ class AnswerView(QWidget):
             if not can_be_edited(self._message.text, self.edit_tool):
                 return
             self.editor = MessageEditor(self._message.text, tr("Save"), self._look.zoom, self)
-            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
+            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text, ()))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
             self.editor.cancelled.connect(self.edit_tool.setFocus)

@@ -42,7 +42,7 @@ class ConversationView(QScrollArea):
     """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
 
     regenerate_requested = Signal(object)  # id of an answer
-    edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
+    edited = Signal(object, str, tuple)  # id (a number too long for a C int) of a message, another wording, attachments
     version_chosen = Signal(object, int)  # id of a message, index
     delete_requested = Signal(object)  # id of a message
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1

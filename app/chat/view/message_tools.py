@@ -1,10 +1,13 @@
 """What can be done with a message in its place: another wording, and its other versions."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
-from app.chat.history.message import Version
+from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.history.message import Attachment, Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
@@ -43,7 +46,14 @@ class MessageEditor(QWidget):
     accepted = Signal(str)
     cancelled = Signal()
 
-    def __init__(self, text: str, accept_words: str, zoom: int = 100, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        accept_words: str,
+        zoom: int = 100,
+        parent: QWidget | None = None,
+        attachments: Sequence[Attachment] = (),
+    ) -> None:
         """`accept_words`: what accepting does, such as "Send"; `zoom`: of the chat, in percent."""
         super().__init__(parent)
         self.setObjectName("message-editor")
@@ -53,6 +63,8 @@ class MessageEditor(QWidget):
         self.field.setFont(font)
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
+        self.tray = AttachmentTray(self)
+        self.tray.show_attachments(attachments)
         self._is_answering = False
         self._accept_words = accept_words
         self.keys = label("quiet-text", "", self)
@@ -66,6 +78,7 @@ class MessageEditor(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
+        column.addWidget(self.tray)
         column.addWidget(self.field)
         column.addLayout(buttons)
         self.accept.clicked.connect(self._on_accept)

@@ -15,6 +15,7 @@ from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.view.message_column import GAP
+from app.ui.text_dialog import TextDialog
 from app.ui.theme import DARK
 from engine.protocol.messages import Seconds, Statistics
 
@@ -178,24 +179,46 @@ def test_a_question_is_edited_in_its_place(view: ConversationView, qtbot: QtBot)
     editor.field.setPlainText("uno")
     with qtbot.waitSignal(view.edited) as edited:
         QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert edited.args == [conversation.messages[0].id, "uno"]
+    assert edited.args == [conversation.messages[0].id, "uno", ()]
     assert view.questions[0].editor is None
     conversation.ask_differently(conversation.messages[0].id, "uno")
     view.show_path(conversation, 0)
     assert [each.text.toPlainText() for each in view.questions] == ["uno"]
 
 
-def test_what_is_edited_keeps_its_files_and_its_size_of_letters(view: ConversationView) -> None:
-    asked = Message("user", "What is in it?", attachments=(Attachment("notes.txt", "text"),))
+def test_what_is_edited_keeps_its_size_of_letters_and_the_files_that_are_not_taken_away(
+    view: ConversationView, qtbot: QtBot
+) -> None:
+    notes, more = Attachment("notes.txt", "text"), Attachment("more.txt", "text")
+    asked = Message("user", "What is in it?", attachments=(notes, more))
     view.show_conversation(Conversation([asked, Message("assistant", "Notes.", parent=asked.id)]))
     question = view.questions[0]
     question.edit_tool.click()
     assert question.editor is not None
-    assert question.files.isVisible()
+    assert question.editor.tray.isVisible()
     assert not question.text.isVisible()
     assert question.editor.field.font().pointSizeF() == pytest.approx(question.text.font().pointSizeF())
     question.editor.cancel.click()
     assert question.text.isVisible()
+    question.edit_tool.click()
+    question.editor.tray.chips[1].remove.click()
+    with qtbot.waitSignal(view.edited) as edited:
+        question.editor.accept.click()
+    assert edited.args == [asked.id, asked.text, (notes,)]
+
+
+def test_the_text_of_a_sent_file_can_be_seen(view: ConversationView) -> None:
+    asked = Message("user", "What is in it?", attachments=(Attachment("notes.txt", "one\n" + "two " * 1000),))
+    view.show_conversation(Conversation([asked, Message("assistant", "Notes.", parent=asked.id)]))
+    (chip,) = view.questions[0].files.chips
+    assert not chip.remove.isVisible()
+    chip.words.click()
+    (shown,) = view.window().findChildren(TextDialog)
+    assert shown.windowTitle() == "notes.txt"
+    assert max(map(len, shown.text.toPlainText().split("\n"))) == 2000, "longer lines would be slow"
+    shown.copy.click()
+    assert QGuiApplication.clipboard().text() == asked.attachments[0].text
+    shown.reject()
 
 
 def test_escape_leaves_a_message_as_it_is(view: ConversationView, qtbot: QtBot) -> None:
