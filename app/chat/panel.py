@@ -82,7 +82,7 @@ class ChatPanel(QWidget):
         stack = QVBoxLayout(inner)
         stack.setContentsMargins(0, 8, 0, 14)
         stack.setSpacing(8)
-        notices.setFocusProxy(self.composer)
+        notices.heir = self.composer
         stack.addWidget(notices)
         stack.addWidget(self.legend)
         stack.addWidget(self.composer)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QMouseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -137,7 +137,8 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
         self.addToolBar(bar)
-        parts = (self.chat_panel.composer, self.tree_dock, bar, self.conversations.panel, self.chat_panel.view)
+        chat, docks = self.chat_panel, (self.tree_dock, self.telemetry.dock)
+        parts = (chat.composer, self.notices, *docks, bar, self.conversations.panel, chat.view)
         self.tools.set_panes(parts, self.actions_)
 
     def _build_tool_bar(self) -> QToolBar:
@@ -246,9 +247,16 @@ class MainWindow(QMainWindow):
         """Files may be dropped anywhere."""
         if files_of(event.mimeData()):
             event.acceptProposedAction()
+            self.chat_panel.composer.show_drop(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802
+        """They are taken elsewhere."""
+        super().dragLeaveEvent(event)
+        self.chat_panel.composer.show_drop(False)
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """They go with the question."""
+        self.chat_panel.composer.show_drop(False)
         self.chat_panel.composer.attach(files_of(event.mimeData()))
         event.acceptProposedAction()
         self.chat_panel.setFocus()

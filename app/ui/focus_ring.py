@@ -12,12 +12,13 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
+    QTabBar,
     QWidget,
 )
 
 _RADIUS, _WIDTH = 5, 2  # pixels
 _BORROWED = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.MenuBarFocusReason)
-_TELLING = (QAbstractItemView, QAbstractSpinBox, QCheckBox, QComboBox, QLineEdit, QPlainTextEdit)
+_TELLING = (QAbstractItemView, QAbstractSpinBox, QCheckBox, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
 
 
 class FocusRings(QObject):

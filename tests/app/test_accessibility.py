@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+import pytest
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtTest import QTest
@@ -26,7 +27,7 @@ from pytestqt.qtbot import QtBot
 
 from app.preferences.dialog import PreferencesDialog
 from app.shell.window import MainWindow
-from app.ui.notices import Notice
+from app.ui.notices import Notice, Tone
 from engine.protocol.serving import Serving, Visit
 from tests.app.fake_link import FakeLink
 from tests.app.test_without_mouse import contrast
@@ -238,6 +239,32 @@ def middle_line(widget: QWidget) -> list[str]:
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     line = widget.grab(QRect(0, widget.height() // 2, widget.width(), 1)).toImage()
     return [line.pixelColor(x, 0).name() for x in range(line.width())]
+
+
+def test_notices_and_answers_that_are_over_are_said(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    for room in ("app.ui.notices", "app.chat.view.answer_view"):
+        monkeypatch.setattr(f"{room}.announce", lambda _widget, words: said.append(words))
+    link = window.link
+    assert isinstance(link, FakeLink)
+    window.chat.ask("Hello")
+    link.say("Good", " day")
+    assert said == []
+    link.finish()
+    window.notices.add(Notice("any", "It went wrong.", "Try again.", tone=Tone.HINT, action="Again"))
+    window.notices.add(Notice("any", "It goes wrong.", tone=Tone.HINT, action="Again"))
+    assert said == ["Good day", "It went wrong. Try again."], "changing words are not said again and again"
+
+
+def test_f6_goes_to_notices_and_to_telemetry(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    chat(window)
+    telemetry(window)
+    QApplication.processEvents()
+    window.chat_panel.setFocus()
+    for pane in (window.notices, window.tree_dock, window.telemetry.dock):
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_F6)
+        assert pane.isAncestorOf(window.focusWidget())
 
 
 def test_tab_comes_from_the_send_button_to_the_attachments(window: MainWindow) -> None:

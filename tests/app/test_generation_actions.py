@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
@@ -197,6 +197,17 @@ def test_files_may_be_dropped_anywhere_and_a_picture_is_refused(
     (notice,) = window.notices.notices
     assert notice.key == ATTACHMENT_NOTICE
     assert "photo.png was not attached. It is not text." in notice.text
+
+
+def test_the_composer_shows_that_what_is_dragged_comes_there(window: MainWindow, tmp_path: Path) -> None:
+    data, composer = QMimeData(), window.chat_panel.composer
+    copy, button, plain = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for urls, shown in (([], False), ([QUrl.fromLocalFile(str(tmp_path / "a.txt"))], True)):
+        data.setUrls(urls)
+        window.dragEnterEvent(QDragEnterEvent(QPoint(5, 5), copy, data, button, plain))
+        assert bool(composer.property("drops")) is shown
+    window.dragLeaveEvent(QDragLeaveEvent())
+    assert not composer.property("drops")
 
 
 def test_a_model_that_is_dropped_is_shown_among_the_models(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -30,7 +30,7 @@ from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_files
 from app.ui.theme import Colors, icon
-from app.ui.widgets import quiet_tool
+from app.ui.widgets import announce, quiet_tool
 
 _METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
@@ -89,7 +89,7 @@ class ContextMeter(QAbstractButton):
         if use.level is not self._told:
             self._told = use.level
             if use.consequence:
-                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, use.words))
+                announce(self, use.words)
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """The ground, as the style sheet has it; the parts paint themselves."""
@@ -212,6 +212,11 @@ class Composer(QFrame):
         self.constraint.setAccessibleName(f"{state.words}. {state.explanation}")
         self._color_tools()
         self._fit_words()
+
+    def show_drop(self, drops: bool) -> None:
+        """Show whether files that are dragged would come here."""
+        self.setProperty("drops", drops)
+        self.style().polish(self)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw the buttons in other colours."""

@@ -24,7 +24,7 @@ from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.widgets import copy_text, quiet_tool
+from app.ui.widgets import announce, copy_text, quiet_tool
 
 _NARROW = 660  # pixels: the figures go below the tools, so that they are one line
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
@@ -228,8 +228,11 @@ class AnswerView(QWidget):
         return self.body.take_shift() + (self.thought.take_shift() if self.thought is not None else 0)
 
     def change(self, message: Message, added: str) -> None:
-        """Take the answer's new state and the text that came with it."""
+        """Take the answer's new state and the text that came with it; a screen reader says it when it is over."""
+        is_over = message.ending.is_final and not self._message.ending.is_final
         self._message = message
+        if is_over:
+            announce(self, self.answer or self.figures.text)
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self._arrived += added
