@@ -268,6 +268,11 @@ class MainWindow(QMainWindow):
         super().showEvent(event)
         self.program.start()
 
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+        """Tab goes through the messages as they stand now."""
+        self.chat_panel.view.order_focus()
+        return super().focusNextPrevChild(forward)
+
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
         """Tell the program which window is worked in, and the menu whether it fills the screen, by whomever."""
         super().changeEvent(event)

@@ -256,6 +256,35 @@ def test_notices_and_answers_that_are_over_are_said(window: MainWindow, monkeypa
     assert said == ["Good day", "It went wrong. Try again."], "changing words are not said again and again"
 
 
+def test_tab_goes_through_messages_from_top_to_bottom(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    chat(window)
+    window.chat.edit(window.chat.conversation.messages[0].id, "Otherwise?")
+    assert isinstance(window.link, FakeLink)
+    window.link.say("Good day.")
+    window.link.finish()
+    QApplication.processEvents()
+    view = window.chat_panel.view
+    question, answer = view.questions[-1], view.answers[-1]
+    view.setFocus()
+    passed = []
+    while not window.chat_panel.composer.field.hasFocus():
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        passed.append(window.focusWidget())
+    wanted = [
+        question.text,
+        question.versions.earlier,
+        question.copy_tool,
+        answer.text,
+        answer.tools[0],
+        answer.figures,
+    ]
+    assert [each for each in passed if each in wanted] == wanted
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
+    assert window.focusWidget() is passed[-2]
+    assert view.isAncestorOf(window.focusWidget())
+
+
 def test_f6_goes_to_notices_and_to_telemetry(window: MainWindow) -> None:
     assert QTest.qWaitForWindowActive(window)
     chat(window)

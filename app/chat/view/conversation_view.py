@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
@@ -258,6 +259,14 @@ class ConversationView(QScrollArea):
         self._to_bottom.setIcon(icon("down", look.colors.text))
         for view in self.column.views:
             view.set_look(look)
+
+    def order_focus(self) -> None:
+        """Have Tab go through the messages from top to bottom, behind the view; Qt's order is that of their making."""
+        inside = self.column.findChildren(QWidget)
+        stops = [each for each in inside if each.focusPolicy() & Qt.FocusPolicy.TabFocus and each.isVisible()]
+        middles = {each: each.mapTo(self.column, each.rect().center()) for each in stops}
+        for before, after in pairwise((self, *sorted(stops, key=lambda each: middles[each].toTuple()[::-1]))):
+            self.setTabOrder(before, after)
 
     # ---- copies -----------------------------------------------------------------------------------------------------
 
