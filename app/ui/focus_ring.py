@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFocusFrame,
     QLineEdit,
+    QMenuBar,
     QPlainTextEdit,
     QPushButton,
     QTabBar,
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import (
 
 _RADIUS, _WIDTH = 5, 2  # pixels
 _BORROWED = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.MenuBarFocusReason)
-_TELLING = (QAbstractItemView, QAbstractSpinBox, QCheckBox, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
+_TELLING = (QAbstractItemView, QAbstractSpinBox, QCheckBox, QComboBox, QLineEdit, QMenuBar, QPlainTextEdit, QTabBar)
 
 
 class FocusRings(QObject):
