@@ -139,6 +139,7 @@ class ModelsFeature(QObject):
         self.open(Page.MODELS)
         local, variants = self.dialog.local, find_variants([model.name])
         local.field.setText(variants[0].stem if variants else model.name)
+        local.view.expect(str(model))
         local.add_folder(str(model if is_folder(model) else model.parent))
 
     def leave(self, window: QWidget) -> None:

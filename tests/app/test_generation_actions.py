@@ -221,6 +221,8 @@ def test_a_model_that_is_dropped_is_shown_among_the_models(window: MainWindow, q
         assert models.pages.currentWidget() is models.local
         assert models.local.field.text() == shown
         assert window.settings.current.model_folders[-1] == str((tmp_path / dropped).parent)
+        view = models.local.view
+        qtbot.waitUntil(lambda view=view, shown=shown: [each.name for each in [view.current] if each] == [shown])
         models.close()
     assert not window.chat_panel.composer.tray.chips
     assert not window.notices.notices
