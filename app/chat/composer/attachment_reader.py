@@ -21,6 +21,7 @@ from app.system.plain_text import well_formed
 from app.ui.jobs import Jobs
 
 _MOST_PAGES = 3000
+ONLY_TEXT = mark("It is not text. Only texts, code and PDFs can be attached.")
 _BLANK = mark("It has no text, perhaps because its pages are pictures.")
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
@@ -133,7 +134,7 @@ def decode(content: bytes) -> str:
             raise Refused(tr("It is not text.")) from None
         text = content.decode("cp1252", "replace")
     if encoding in ("utf-8", "utf-8-sig") and any(byte < 32 and byte not in _TEXT_CONTROLS for byte in set(content)):
-        raise Refused(tr("It is not text. Only texts, code and PDFs can be attached."))
+        raise Refused(tr(ONLY_TEXT))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

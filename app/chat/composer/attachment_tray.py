@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
-from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.composer.attachment_reader import ONLY_TEXT, AttachmentReader
 from app.chat.history.message import Attachment
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -80,6 +80,10 @@ class AttachmentTray(QWidget):
             chip.show_attachment(Attachment(name, text))
             self._on_changed()
 
+    def refuse_picture(self) -> None:
+        """Say that a picture that was pasted cannot be attached."""
+        self._refuse(tr("The picture"), tr(ONLY_TEXT))
+
     def show_attachments(self, attachments: Iterable[Attachment]) -> None:
         """Hold these, which were read before, and no others."""
         for chip in self.chips:
@@ -144,7 +148,10 @@ class AttachmentTray(QWidget):
         for chip in self.chips:
             if chip.path == path and chip.attachment is None:
                 self._remove(chip)
-                self.refused.emit(tr("{name} was not attached. {reason}").format(name=path.name, reason=reason))
+                self._refuse(path.name, reason)
+
+    def _refuse(self, name: str, reason: str) -> None:
+        self.refused.emit(tr("{name} was not attached. {reason}").format(name=name, reason=reason))
 
     def _on_changed(self) -> None:
         self.setVisible(bool(self._chips))

@@ -166,6 +166,7 @@ class Composer(QFrame):
         self.beginning.closed.connect(self.field.setFocus)
         self.field.files_given.connect(self.attach)
         self.field.text_given.connect(self.tray.add_text)
+        self.field.picture_given.connect(self.tray.refuse_picture)
         self.button.clicked.connect(self._on_clicked)
         for changed in (self.field.textChanged, self.tray.changed):
             changed.connect(self._show_button)
