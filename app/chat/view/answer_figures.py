@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QCursor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.history.answering import reading_words, waiting_words
@@ -187,7 +187,7 @@ class FiguresRow(QWidget):
         """Over what stands behind the figures there is no popup."""
         if event.type() == QEvent.Type.Enter:
             self._close()
-        elif event.type() == QEvent.Type.Leave and self.underMouse():
+        elif event.type() == QEvent.Type.Leave and self.rect().contains(self.mapFromGlobal(QCursor.pos())):
             self._open()
         return False
 
