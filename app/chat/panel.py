@@ -60,6 +60,7 @@ class ChatPanel(QWidget):
         self._notices = notices
         self._refusals: list[str] = []  # of files, as the notice tells them
         self.composer.tray.refused.connect(self._tell_of_refusal)
+        self.view.refused.connect(self._tell_of_refusal)
         self.welcome.example_chosen.connect(self._on_example_chosen)
         self.view.regenerate_requested.connect(self.regenerate_requested)
 

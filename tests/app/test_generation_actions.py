@@ -1,5 +1,6 @@
 """The settings and actions of generation, through the window's widgets and keys, in front of a fake link."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
+from app.library.picker.entry_view import EntryView
 from app.settings.generation import DROP, GenerationSettings
 from app.shell.window import MainWindow
 from engine.protocol.messages import Finished, Statistics
@@ -210,6 +212,10 @@ def test_the_composer_shows_that_what_is_dragged_comes_there(window: MainWindow,
     assert not composer.property("drops")
 
 
+def is_chosen(view: EntryView, name: str) -> bool:
+    return view.current is not None and view.current.name == name
+
+
 def test_a_model_that_is_dropped_is_shown_among_the_models(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     for folder, name in (("packed", "Tiny-Q4_K_M.gguf"), ("whole", "model.safetensors"), ("whole", "config.json")):
         (tmp_path / folder).mkdir(exist_ok=True)
@@ -221,8 +227,7 @@ def test_a_model_that_is_dropped_is_shown_among_the_models(window: MainWindow, q
         assert models.pages.currentWidget() is models.local
         assert models.local.field.text() == shown
         assert window.settings.current.model_folders[-1] == str((tmp_path / dropped).parent)
-        view = models.local.view
-        qtbot.waitUntil(lambda view=view, shown=shown: [each.name for each in [view.current] if each] == [shown])
+        qtbot.waitUntil(partial(is_chosen, models.local.view, shown))
         models.close()
     assert not window.chat_panel.composer.tray.chips
     assert not window.notices.notices

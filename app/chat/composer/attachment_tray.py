@@ -33,6 +33,7 @@ class AttachmentTray(QWidget):
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
         self.reader = AttachmentReader(self)
+        self.destroyed.connect(self.reader.close)
         self.reader.was_read.connect(self._on_read)
         self.reader.was_refused.connect(self._on_refused)
         self.reader.was_passed_on.connect(self._on_passed_on)
@@ -62,6 +63,11 @@ class AttachmentTray(QWidget):
     def is_reading(self) -> bool:
         """Whether a file is still to come."""
         return any(chip.attachment is None for chip in self._chips)
+
+    def add_files(self, paths: Iterable[Path]) -> None:
+        """Read files, one after the other."""
+        for path in paths:
+            self.add_file(path)
 
     def add_file(self, path: Path) -> None:
         """Read a file beside what the window does; one that is there already is not read twice."""

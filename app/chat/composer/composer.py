@@ -252,8 +252,7 @@ class Composer(QFrame):
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files, to send them with the question."""
-        for path in paths:
-            self.tray.add_file(path)
+        self.tray.add_files(paths)
 
     def _on_clicked(self) -> None:
         if self._answering:

@@ -44,6 +44,7 @@ class ConversationView(QScrollArea):
 
     regenerate_requested = Signal(object)  # id of an answer
     edited = Signal(object, str, tuple)  # id (a number too long for a C int) of a message, another wording, attachments
+    refused = Signal(str)  # which file is not attached to an edited question, and why
     version_chosen = Signal(object, int)  # id of a message, index
     delete_requested = Signal(object)  # id of a message
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
@@ -306,6 +307,7 @@ class ConversationView(QScrollArea):
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
             view.show_preview(0 < index // 2 == self._preview, self._summarises)
             view.set_send_key(self._sends_with_ctrl)
+            view.refused.connect(self.refused)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
 

@@ -68,6 +68,7 @@ class QuestionView(QWidget):
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long question is shown
     editor_opened = Signal()  # to be written in now
+    refused = Signal(str)  # which file is not attached, and why
 
     def __init__(self, message: Message, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -213,7 +214,9 @@ class QuestionView(QWidget):
                 return
             self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self, self.message.attachments)
             self.editor.accept_with_enter(not self._sends_with_ctrl)
+            self.editor.field.takes_files = True
             kept = self.editor.tray
+            kept.refused.connect(self.refused)
             self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip(), kept.attachments))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)

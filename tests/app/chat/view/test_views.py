@@ -1,10 +1,12 @@
 """The conversation on the screen: bubbles, figures, scrolling, links, copies."""
 
+import threading
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
@@ -205,6 +207,34 @@ def test_what_is_edited_keeps_its_size_of_letters_and_the_files_that_are_not_tak
     with qtbot.waitSignal(view.edited) as edited:
         question.editor.accept.click()
     assert edited.args == [asked.id, asked.text, (notes,)]
+
+
+def test_files_are_pasted_into_a_question_that_is_edited_and_into_no_answer(
+    view: ConversationView, qtbot: QtBot, tmp_path: Path
+) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    (tmp_path / "notes.txt").write_text("text")
+    before = set(threading.enumerate())
+    files, folder = QMimeData(), QMimeData()
+    files.setUrls([QUrl.fromLocalFile(str(tmp_path / "notes.txt"))])
+    folder.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    question, answer = view.questions[0], view.answers[0]
+    for shown in (answer, question):
+        shown.edit_tool.click()
+    assert answer.editor is not None
+    assert not answer.editor.field.canInsertFromMimeData(files)
+    editor = question.editor
+    assert editor is not None
+    assert editor.field.canInsertFromMimeData(files)
+    editor.field.insertFromMimeData(files)
+    assert not editor.accept.isEnabled(), "what is still read would be missing"
+    qtbot.waitUntil(editor.accept.isEnabled)
+    with qtbot.waitSignal(view.refused):
+        editor.field.insertFromMimeData(folder)
+    with qtbot.waitSignal(view.edited) as edited:
+        editor.accept.click()
+    assert edited.args == [question.message.id, "one", (Attachment("notes.txt", "text"),)]
+    qtbot.waitUntil(lambda: not any("attachments" in each.name for each in set(threading.enumerate()) - before))
 
 
 def test_the_text_of_a_sent_file_can_be_seen(view: ConversationView) -> None:
