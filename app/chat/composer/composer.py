@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOption,
     QToolButton,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -264,12 +265,21 @@ class Composer(QFrame):
         if not self._can_ask and self._has_words:
             self.engine_missed.emit()
         if not self._can_send:
+            self._tell_why_not()
             return
         text, attachments, beginning = self.field.toPlainText().strip(), self.tray.attachments, self.beginning.text
         self.field.clear()
         self.tray.take_all()
         self.beginning.close_row()
         self.sent.emit(text, attachments, beginning)
+
+    def _tell_why_not(self) -> None:
+        words = tr("A file is still being read") if self.tray.is_reading else ""
+        if self._answering and self._has_words:
+            words = tr("An answer is under way: wait for its end, or stop it.")
+        if words:
+            QToolTip.showText(self.button.mapToGlobal(self.button.rect().topLeft()), tip(words), self.button)
+            announce(self.button, words)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
