@@ -4,11 +4,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
-from app.chat.composer.fields import files_of
 from app.chat.generation.constraint_state import constraint_state
 from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
@@ -41,7 +39,6 @@ class ChatPanel(QWidget):
     def __init__(self, colors: Colors, notices: NoticeStack, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(tr("Chat"))
-        self.setAcceptDrops(True)
         self._state = EngineState()
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
@@ -50,6 +47,7 @@ class ChatPanel(QWidget):
         self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
+        self._pages.setMinimumHeight(1)  # in a low window the buttons of a notice come first
         self._pages.addWidget(self.welcome)
         self._pages.addWidget(self.view)
         self._column = column = QVBoxLayout(self)
@@ -62,6 +60,7 @@ class ChatPanel(QWidget):
         self._notices = notices
         self._refusals: list[str] = []  # of files, as the notice tells them
         self.composer.tray.refused.connect(self._tell_of_refusal)
+        self.view.refused.connect(self._tell_of_refusal)
         self.welcome.example_chosen.connect(self._on_example_chosen)
         self.view.regenerate_requested.connect(self.regenerate_requested)
 
@@ -84,7 +83,7 @@ class ChatPanel(QWidget):
         stack = QVBoxLayout(inner)
         stack.setContentsMargins(0, 8, 0, 14)
         stack.setSpacing(8)
-        notices.setFocusProxy(self.composer)
+        notices.heir = self.composer
         stack.addWidget(notices)
         stack.addWidget(self.legend)
         stack.addWidget(self.composer)
@@ -150,17 +149,6 @@ class ChatPanel(QWidget):
         """The window closes: nothing more is drawn or read beside it."""
         self.view.formulas.close()
         self.composer.tray.reader.close()
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
-        """Files may be dropped anywhere."""
-        if files_of(event.mimeData()):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
-        """They go with the question."""
-        self.composer.attach(files_of(event.mimeData()))
-        event.acceptProposedAction()
-        self.composer.setFocus()
 
     def _tell_of_refusal(self, words: str) -> None:
         """With those that are told already: the notice of one must not hide that of another."""

@@ -1,6 +1,7 @@
 """Models in the window: the dialog, made when it is first opened, and downloads that need none."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -19,12 +20,13 @@ from app.library.estimates import TermsMemory, last_load
 from app.library.picker.page import Page
 from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
-from app.system.paths import Folders
+from app.system.paths import Folders, is_folder
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import adopt
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
+from engine.protocol.variants import find_variants
 
 if TYPE_CHECKING:
     from app.library.pairing.suggestions import Suggestion
@@ -131,6 +133,14 @@ class ModelsFeature(QObject):
         """Show the dialog."""
         adopt(self.dialog, self._front())
         self.dialog.show_page(page)
+
+    def open_with(self, model: Path) -> None:
+        """Show a model from anywhere on this computer, a folder or a GGUF file; it is looked for there from now on."""
+        self.open(Page.MODELS)
+        local, variants = self.dialog.local, find_variants([model.name])
+        local.field.setText(variants[0].stem if variants else model.name)
+        local.view.expect(str(model))
+        local.add_folder(str(model if is_folder(model) else model.parent))
 
     def leave(self, window: QWidget) -> None:
         """A window goes, and the dialog with it if it is open there; it may be opened over another one."""

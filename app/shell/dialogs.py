@@ -6,22 +6,21 @@ from html import escape
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFrame,
     QMessageBox,
-    QPlainTextEdit,
     QVBoxLayout,
     QWidget,
 )
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.system.plain_text import unsteered
-from app.ui.theme import application_icon, code_font
-from app.ui.widgets import SealedBrowser, copy_text, fit_screen, label
+from app.ui.text_dialog import TextDialog
+from app.ui.theme import application_icon
+from app.ui.widgets import SealedBrowser, fit_screen
 
 _SHORTCUTS_SIZE = QSize(460, 620)
 
@@ -45,13 +44,20 @@ def about_box(version: str, parent: QWidget) -> QMessageBox:
 class ShortcutsDialog(QDialog):
     """Every shortcut there is; they are so many that they are scrolled through."""
 
-    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget, sends_with_ctrl: bool = False) -> None:
-        """`sends_with_ctrl`: as of the field for questions."""
+    def __init__(
+        self,
+        shortcuts: Sequence[tuple[str, str]],
+        parent: QWidget,
+        sends_with_ctrl: bool = False,
+        in_tree: Sequence[tuple[str, Sequence[str]]] = (),
+    ) -> None:
+        """`sends_with_ctrl`: as of the field for questions; `in_tree`: keys that hold while the tree has the focus."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Keyboard shortcuts"))
         send, new_line = (tr("Ctrl+Enter"), tr("Enter")) if sends_with_ctrl else (tr("Enter"), tr("Shift+Enter"))
         rows = ((tr("Send"), send), (tr("New line"), new_line), *shortcuts)
+        rows += tuple((tr("In the tree: {what}").format(what=tr(what)), _shown(keys)) for what, keys in in_tree)
         cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
         self.list = SealedBrowser(self)
         self.list.setAccessibleName(self.windowTitle())
@@ -65,6 +71,10 @@ class ShortcutsDialog(QDialog):
         fit_screen(self, _SHORTCUTS_SIZE)
 
 
+def _shown(keys: Sequence[str]) -> str:
+    return "  ".join(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys)
+
+
 def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     box = QMessageBox(parent)
     box.setWindowTitle(title)
@@ -75,38 +85,19 @@ def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     return box
 
 
-_SIZE = QSize(760, 520)
-
-
-class ReportDialog(QDialog):
+class ReportDialog(TextDialog):
     """Shows a report; its buttons copy it and open its folder."""
 
     def __init__(self, report: Path, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Crash report"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._report = report
         try:
             text = report.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             text = tr("It cannot be read: {reason}").format(reason=error.strerror)
-        self.text = QPlainTextEdit(unsteered(text), self)
-        self.text.setReadOnly(True)
-        self.text.setAccessibleName(tr("Crash report"))
-        self.text.setFont(code_font())
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self.copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.copy.clicked.connect(lambda: copy_text(self.text.toPlainText(), self.copy))
-        self.folder = buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.folder.clicked.connect(self._on_folder)
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
         words = tr("Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.")
-        column.addWidget(label("quiet-text", words, self))
-        column.addWidget(self.text, 1)
-        column.addWidget(buttons)
-        fit_screen(self, _SIZE)
+        super().__init__(tr("Crash report"), text, parent, words)
+        self.folder = self.buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.folder.clicked.connect(self._on_folder)
 
     def _on_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report.parent)))

@@ -36,13 +36,7 @@ class Lifecycle(QObject):
         """The program was started again: come to the front, and open what it was given."""
         self._program.front.come_forward()
         if file:
-            self.open_recording(Path(file))
-
-    def open_recording(self, file: Path) -> None:
-        """Show a recording beside the conversation."""
-        window = self._program.front
-        window.tree_dock.show()
-        window.tree_panel.exports.open_from(file)
+            self._program.front.open_recording(Path(file))
 
     def tell_of_crash(self, report: Path) -> None:
         """Offer the report of the crash that ended the program last time."""

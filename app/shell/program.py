@@ -24,6 +24,7 @@ from app.shell.window import EMPTY_NOTICE, MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
 from app.ui.file_dialogs import remember_folder
+from app.ui.focus_ring import FocusRings
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
@@ -57,6 +58,7 @@ class Program(QObject):
         self._is_quitting = False
         self._told: set[str] = set()  # keys of notices that concern the program
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
+        FocusRings(self)
         self.switch = EngineSwitch(link, self)
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)

@@ -94,9 +94,10 @@ class WindowTools(QObject):
 
     def _show_shortcuts(self, actions: Actions) -> None:
         from app.shell.dialogs import ShortcutsDialog  # noqa: PLC0415
+        from app.tree.panel import KEYS  # noqa: PLC0415
 
         sends_with_ctrl = self._settings.current.send_key == "ctrl-return"
-        ShortcutsDialog(actions.listed, self._window, sends_with_ctrl).open()
+        ShortcutsDialog(actions.listed, self._window, sends_with_ctrl, KEYS).open()
 
     def _show_about(self) -> None:
         from app.shell.dialogs import about_box  # noqa: PLC0415

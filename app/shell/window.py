@@ -1,10 +1,11 @@
 """A window: what it is made of and how it is laid out; `window_wiring` connects the parts."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QMouseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -18,6 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.composer.attachment_reader import RECORDING
+from app.chat.composer.fields import files_of
 from app.chat.conversations import Conversations
 from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
@@ -77,6 +80,7 @@ class MainWindow(QMainWindow):
         theme, settings = program.theme, program.settings
         self.setWindowTitle("Coppice")
         self.setWindowIcon(application_icon())
+        self.setAcceptDrops(True)
         self.engine = Asker(program.switch, number, self)
         self.chat = ChatController(self.engine, settings, self)
         self.notices = NoticeStack()
@@ -133,7 +137,8 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
         self.addToolBar(bar)
-        parts = (self.chat_panel.composer, self.tree_dock, bar, self.conversations.panel, self.chat_panel.view)
+        chat, docks = self.chat_panel, (self.tree_dock, self.telemetry.dock)
+        parts = (chat.composer, self.notices, *docks, bar, self.conversations.panel, chat.view)
         self.tools.set_panes(parts, self.actions_)
 
     def _build_tool_bar(self) -> QToolBar:
@@ -205,6 +210,18 @@ class MainWindow(QMainWindow):
         """Show the Models dialog."""
         self.models.open()
 
+    def open_file(self, file: Path) -> None:
+        """Show a recording beside the conversation, or a model in the Models dialog."""
+        if file.suffix.casefold() == RECORDING:
+            self.open_recording(file)
+        else:
+            self.models.open_with(file)
+
+    def open_recording(self, file: Path) -> None:
+        """Show a recording beside the conversation."""
+        self.tree_dock.show()
+        self.tree_panel.exports.open_from(file)
+
     def open_generation(self) -> None:
         """Show the generation settings below their button."""
         self.generation.open_below(self._generation_button)
@@ -226,12 +243,35 @@ class MainWindow(QMainWindow):
         for action, name in self.actions_.with_icons():
             action.setIcon(icon(name, colors.text))
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        """Files may be dropped anywhere."""
+        if files_of(event.mimeData()):
+            event.acceptProposedAction()
+            self.chat_panel.composer.show_drop(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802
+        """They are taken elsewhere."""
+        super().dragLeaveEvent(event)
+        self.chat_panel.composer.show_drop(False)
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """They go with the question."""
+        self.chat_panel.composer.show_drop(False)
+        self.chat_panel.composer.attach(files_of(event.mimeData()))
+        event.acceptProposedAction()
+        self.chat_panel.setFocus()
+
     # ---- beginning and end ------------------------------------------------------------------------------------------
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """The engine starts when the window is on its way to the screen, not before."""
         super().showEvent(event)
         self.program.start()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+        """Tab goes through the messages as they stand now."""
+        self.chat_panel.view.order_focus()
+        return super().focusNextPrevChild(forward)
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
         """Tell the program which window is worked in, and the menu whether it fills the screen, by whomever."""

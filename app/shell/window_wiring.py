@@ -81,6 +81,7 @@ class WindowWiring(QObject):
         window = self._window
         window.conversations.keep_unsent(window.chat_panel.composer, window.chat_panel.view)
         window.chat_panel.follow(window.chat)
+        window.chat_panel.composer.tray.passed_on.connect(window.open_file)
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)

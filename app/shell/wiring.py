@@ -78,7 +78,7 @@ def begin_life(life: Lifecycle, program: Program, report: Path | None, recording
     if report is not None:
         life.tell_of_crash(report)
     if recording is not None:
-        program.front.deferred.do(lambda: life.open_recording(recording))
+        program.front.deferred.do(lambda: program.front.open_recording(recording))
     preferences = program.settings.current
     if preferences.news_address and not preferences.offline:
         life.ask_for_news(preferences.news_address)

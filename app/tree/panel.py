@@ -39,6 +39,24 @@ _LOST = mark("This round is not kept any more: there was no room for it, in memo
 _NO_ANSWER = mark("These rounds are a recording: there is no answer here that they belong to.")
 
 
+KEYS = (
+    (mark("Chips or icicle"), ("1", "2")),
+    (mark("The whole tree"), ("F",)),
+    (mark("Larger or smaller"), ("+", "-")),
+    (mark("From token to token"), ("Left", "Right", "Up", "Down")),
+    (mark("To the root, or to the bonus"), ("Home", "End")),
+    (mark("Unfold guesses"), ("O",)),
+    (mark("Continue from a rejected guess"), ("Return",)),
+    (mark("The round before or after"), (",", ".")),
+    (mark("Play or pause"), ("Space",)),
+    (mark("Back to the newest round"), ("L",)),
+    (mark("Explain this round"), ("E",)),
+    (mark("Show the round in the answer"), ("A",)),
+    (mark("Picture, animation, copy of the picture"), ("P", "M", "C")),
+)
+"""What keys do while the tree has the focus, for the list of shortcuts."""
+
+
 class TreePanel(QWidget, EventListener):
     """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 50 a second, none unseen."""
 

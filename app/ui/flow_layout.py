@@ -35,6 +35,11 @@ class FlowLayout(QLayout):
         """Take an item at the end."""
         self._items.append(item)
 
+    def insert_widget(self, place: int, widget: QWidget) -> None:
+        """Put a widget before those from `place` on."""
+        self.addWidget(widget)
+        self._items.insert(place, self._items.pop())
+
     def count(self) -> int:
         """How many items there are."""
         return len(self._items)

@@ -22,7 +22,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system.plain_text import unsteered
 from app.ui.flow_layout import flow_of
-from app.ui.widgets import copy_text
+from app.ui.widgets import announce, copy_text
 
 
 class Tone(Enum):
@@ -132,13 +132,14 @@ def _in_our_language(notice: Notice) -> Notice:
 class NoticeStack(QWidget):
     """The bars that are shown now, the newest at the bottom; takes no room when there is none.
 
-    Its focus proxy gets the focus of a bar that goes: what is typed next must not land in any other field.
+    `heir` gets the focus of a bar that goes: what is typed next must not land in any other field.
     """
 
     diagnostics_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.heir: QWidget | None = None
         self._bars: dict[str, NoticeBar] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -151,7 +152,7 @@ class NoticeStack(QWidget):
         return tuple(bar.notice for bar in self._bars.values())
 
     def add(self, notice: Notice) -> None:
-        """Show a notice in place of the one with the same key; where only its words change, its button stays."""
+        """Show and say a notice in place of the one with its key; where only its words change, its button stays."""
         shown = self._bars.get(notice.key)
         if shown is not None and shown.takes(notice):
             return
@@ -163,13 +164,14 @@ class NoticeStack(QWidget):
         self._bars[notice.key] = bar
         self._column.addWidget(bar)
         self.show()
+        announce(bar, bar.notice.text)
 
     def dismiss(self, key: str) -> None:
         """Take a notice away; nothing happens when there is none."""
-        bar, heir = self._bars.pop(key, None), self.focusProxy()
+        bar = self._bars.pop(key, None)
         if bar is not None:
-            if heir is not None and bar.isAncestorOf(QApplication.focusWidget() or self):
-                heir.setFocus()
+            if self.heir is not None and bar.isAncestorOf(QApplication.focusWidget() or self):
+                self.heir.setFocus()
             bar.hide()
             bar.deleteLater()
         self.setVisible(bool(self._bars))

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QUrl
 from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
     QGuiApplication,
     QImage,
     QKeyEvent,
@@ -34,6 +36,11 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
+
+
+def announce(widget: QWidget, words: str) -> None:
+    """Have a screen reader say this, wherever the focus is."""
+    QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
 def label(name: str, text: str, parent: QWidget) -> QLabel:

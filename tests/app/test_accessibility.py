@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import Qt, QTimer
+import pytest
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer
 from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -14,9 +15,11 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QDialog,
+    QFocusFrame,
     QInputDialog,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QTabBar,
     QWidget,
 )
@@ -24,10 +27,12 @@ from pytestqt.qtbot import QtBot
 
 from app.preferences.dialog import PreferencesDialog
 from app.shell.window import MainWindow
-from app.ui.notices import Notice
+from app.ui.notices import Notice, Tone
 from engine.protocol.serving import Serving, Visit
 from tests.app.fake_link import FakeLink
+from tests.app.test_without_mouse import contrast
 
+FIELDS = (QLineEdit, QPlainTextEdit)  # which have a cursor that blinks
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit, QTabBar)
 # Parts that Qt makes inside its own controls, and drives by the keys of these.
 INNER = ("qt_", "Scroll", "scroll")
@@ -204,6 +209,105 @@ def test_tab_goes_through_everything_and_comes_back(window: MainWindow) -> None:
     wanted = [each for each in controls(window) if each.isEnabled() and reachable(each) and each.focusProxy() is None]
     missed = [described(each) for each in wanted if each not in passed and not in_a_group(each, passed)]
     assert missed == []
+
+
+def test_what_has_the_focus_shows_it_and_shows_no_ring_to_the_mouse(window: MainWindow) -> None:
+    window.resize(1500, 1000)
+    chat(window)
+    telemetry(window)
+    QApplication.processEvents()
+    assert QTest.qWaitForWindowActive(window)
+    for each in [each for each in controls(window) if each.isEnabled() and reachable(each)]:
+        if isinstance(each, FIELDS) or each.focusProxy() is not None:
+            continue
+        each.clearFocus()
+        before = middle_line(each)
+        each.setFocus(Qt.FocusReason.TabFocusReason)
+        contrasts = [contrast(*pair) for pair in zip(before, middle_line(each), strict=True) if len(set(pair)) > 1]
+        assert max(contrasts, default=0.0) >= 3, described(each)
+    tool = window.chat_panel.composer.attach_tool
+    window.chat_panel.setFocus()
+    assert not tool.findChildren(QFocusFrame)
+    text = window.chat_panel.view.answers[-1].text
+    QTest.mousePress(text.viewport(), Qt.MouseButton.LeftButton)
+    assert text.hasFocus()
+    assert not text.findChildren(QFocusFrame)
+
+
+def middle_line(widget: QWidget) -> list[str]:
+    """The colours through the middle of a widget, from its left to its right edge."""
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    line = widget.grab(QRect(0, widget.height() // 2, widget.width(), 1)).toImage()
+    return [line.pixelColor(x, 0).name() for x in range(line.width())]
+
+
+def test_notices_and_answers_that_are_over_are_said(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    for room in ("app.ui.notices", "app.chat.view.answer_view"):
+        monkeypatch.setattr(f"{room}.announce", lambda _widget, words: said.append(words))
+    link = window.link
+    assert isinstance(link, FakeLink)
+    window.chat.ask("Hello")
+    link.say("Good", " day")
+    assert said == []
+    link.finish()
+    window.notices.add(Notice("any", "It went wrong.", "Try again.", tone=Tone.HINT, action="Again"))
+    window.notices.add(Notice("any", "It goes wrong.", tone=Tone.HINT, action="Again"))
+    assert said == ["Good day", "It went wrong. Try again."], "changing words are not said again and again"
+
+
+def test_tab_goes_through_messages_from_top_to_bottom(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    chat(window)
+    window.chat.edit(window.chat.conversation.messages[0].id, "Otherwise?")
+    assert isinstance(window.link, FakeLink)
+    window.link.say("Good day.")
+    window.link.finish()
+    QApplication.processEvents()
+    view = window.chat_panel.view
+    question, answer = view.questions[-1], view.answers[-1]
+    view.setFocus()
+    passed = []
+    while not window.chat_panel.composer.field.hasFocus():
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        passed.append(window.focusWidget())
+    wanted = [
+        question.text,
+        question.versions.earlier,
+        question.copy_tool,
+        answer.text,
+        answer.tools[0],
+        answer.figures,
+    ]
+    assert [each for each in passed if each in wanted] == wanted
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
+    assert window.focusWidget() is passed[-2]
+    assert view.isAncestorOf(window.focusWidget())
+
+
+def test_f6_goes_to_notices_and_to_telemetry(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    chat(window)
+    telemetry(window)
+    QApplication.processEvents()
+    window.chat_panel.setFocus()
+    for pane in (window.notices, window.tree_dock, window.telemetry.dock):
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_F6)
+        assert pane.isAncestorOf(window.focusWidget())
+
+
+def test_tab_comes_from_the_send_button_to_the_attachments(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    composer = window.chat_panel.composer
+    for text in ("one", "two"):
+        composer.tray.add_text(text)
+    QApplication.processEvents()
+    composer.button.setFocus()
+    for part in (part for chip in composer.tray.chips for part in (chip.words, chip.remove)):
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        assert part.hasFocus()
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+    assert composer.attach_tool.hasFocus()
 
 
 def test_conversations_are_arranged_with_keys_alone(window: MainWindow, qtbot: QtBot) -> None:

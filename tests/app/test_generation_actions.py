@@ -1,10 +1,11 @@
 """The settings and actions of generation, through the window's widgets and keys, in front of a fake link."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
@@ -15,6 +16,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
+from app.library.picker.entry_view import EntryView
 from app.settings.generation import DROP, GenerationSettings
 from app.shell.window import MainWindow
 from engine.protocol.messages import Finished, Statistics
@@ -174,28 +176,69 @@ def test_files_are_chosen_by_key_sent_and_shown(
     ask(window, "What is this?")
     assert "print(1)" in link.last_question.chat[-1].content
     question = window.chat_panel.view.questions[-1]
-    assert "a.py" in question.files.text()
+    assert "a.py" in question.files.text
     assert question.text.toPlainText() == "What is this?"
     link.answer(finished(link.last_question.id, "stop", 1))
     press(window, Qt.Key.Key_R, CONTROL)
     assert "print(1)" in link.last_question.chat[-1].content
 
 
+def drop(window: MainWindow, file: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(file))])
+    place, copy = QPointF(5, 5), Qt.DropAction.CopyAction
+    window.dropEvent(QDropEvent(place, copy, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier))
+
+
 def test_files_may_be_dropped_anywhere_and_a_picture_is_refused(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG\x00")
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "photo.png"))])
-    window.chat_panel.dropEvent(
-        QDropEvent(
-            QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-        )
-    )
+    drop(window, tmp_path / "photo.png")
     qtbot.waitUntil(lambda: bool(window.notices.notices))
     (notice,) = window.notices.notices
     assert notice.key == ATTACHMENT_NOTICE
     assert "photo.png was not attached. It is not text." in notice.text
+
+
+def test_the_composer_shows_that_what_is_dragged_comes_there(window: MainWindow, tmp_path: Path) -> None:
+    data, composer = QMimeData(), window.chat_panel.composer
+    copy, button, plain = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for urls, shown in (([], False), ([QUrl.fromLocalFile(str(tmp_path / "a.txt"))], True)):
+        data.setUrls(urls)
+        window.dragEnterEvent(QDragEnterEvent(QPoint(5, 5), copy, data, button, plain))
+        assert bool(composer.property("drops")) is shown
+    window.dragLeaveEvent(QDragLeaveEvent())
+    assert not composer.property("drops")
+
+
+def is_chosen(view: EntryView, name: str) -> bool:
+    return view.current is not None and view.current.name == name
+
+
+def test_a_model_that_is_dropped_is_shown_among_the_models(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    for folder, name in (("packed", "Tiny-Q4_K_M.gguf"), ("whole", "model.safetensors"), ("whole", "config.json")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_bytes(b"{}")
+    for dropped, shown in (("packed/Tiny-Q4_K_M.gguf", "Tiny-Q4_K_M"), ("whole/model.safetensors", "whole")):
+        drop(window, tmp_path / dropped)
+        qtbot.waitUntil(lambda: window.models.is_open)
+        models = window.models.dialog
+        assert models.pages.currentWidget() is models.local
+        assert models.local.field.text() == shown
+        assert window.settings.current.model_folders[-1] == str((tmp_path / dropped).parent)
+        qtbot.waitUntil(partial(is_chosen, models.local.view, shown))
+        models.close()
+    assert not window.chat_panel.composer.tray.chips
+    assert not window.notices.notices
+
+
+def test_a_recording_that_is_dropped_is_opened_in_the_tree(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "rounds.coppice").write_bytes(b"no recording")
+    window.tree_dock.hide()
+    drop(window, tmp_path / "rounds.coppice")
+    qtbot.waitUntil(window.tree_dock.isVisible)
+    assert not window.chat_panel.composer.tray.chips
 
 
 def test_a_preset_is_saved_by_key(window: MainWindow) -> None:

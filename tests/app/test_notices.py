@@ -48,6 +48,15 @@ def test_the_buttons_of_a_notice_go_below_its_words_where_these_have_little_room
     assert button.mapTo(stack, button.rect().bottomRight()).x() < 300
 
 
+def test_the_buttons_of_a_notice_are_whole_in_a_low_window(window: MainWindow, qtbot: QtBot) -> None:
+    window.notices.add(Notice("n", "The engine has stopped, and nobody knows why it did so.", action="Start again"))
+    window.resize(640, 350)  # a screen of 1366 x 768 at 200 percent
+    stack = window.notices
+    qtbot.waitUntil(lambda: window.height() == 350 and stack.height() >= stack.heightForWidth(stack.width()))
+    *_, last = stack.findChildren(QPushButton)
+    assert last.mapTo(stack, last.rect().bottomLeft()).y() < stack.height()
+
+
 def test_what_is_typed_after_a_notice_goes_where_it_went_before(window: MainWindow) -> None:
     assert QTest.qWaitForWindowActive(window)
     window.notices.add(Notice("stopped", "It has stopped.", action="Start again"))

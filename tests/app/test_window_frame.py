@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QMouseEvent
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QMouseEvent, QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
@@ -14,6 +14,7 @@ from app.library.picker.dialog import ModelsDialog
 from app.settings.store import SettingsFile
 from app.shell.dialogs import ShortcutsDialog
 from app.shell.window import MainWindow
+from app.tree.panel import KEYS
 from app.ui.theme import DARK, LIGHT, Theme, code_font, monospace_family
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -31,6 +32,9 @@ def test_help_fits_the_screen_every_control_has_a_name_and_every_shortcut_one_us
     (dialog,) = [each for each in window.findChildren(ShortcutsDialog) if each.isVisible()]
     listed = dialog.list.toPlainText()
     assert [name for name, keys in window.actions_.listed if name not in listed or keys not in listed] == []
+    bound = {each.key().toString() for each in window.tree_panel.findChildren(QShortcut)}
+    assert {key for _, keys in KEYS for key in keys} == bound
+    assert [what for what, _ in KEYS if f"In the tree: {what}" not in listed] == []
     assert dialog.height() <= window.screen().availableGeometry().height()
     dialog.close()
 

@@ -16,10 +16,12 @@ from app.chat.history.message import Attachment
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.background import attempt
+from app.system.paths import is_file, is_folder
 from app.system.plain_text import well_formed
 from app.ui.jobs import Jobs
 
 _MOST_PAGES = 3000
+ONLY_TEXT = mark("It is not text. Only texts, code and PDFs can be attached.")
 _BLANK = mark("It has no text, perhaps because its pages are pictures.")
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
@@ -34,6 +36,8 @@ _BYTE_ORDER_MARKS = {
 }
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\x1b")
 _PDF = b"%PDF-"
+RECORDING = ".coppice"
+_OPENED = (RECORDING, ".gguf")
 
 
 class Refused(Exception):  # noqa: N818  # what happens to the file
@@ -104,12 +108,20 @@ def read_attachment(path: Path) -> Attachment:
     if _PDF in content[:1024]:
         text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + TIMEOUT_SECONDS)
         return Attachment(well_formed(path.name), well_formed(text), note)
+    text = decode(content[:LARGEST_TEXT])
     if len(content) > LARGEST_TEXT:
         raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))
-    text = decode(content)
     if not text.strip():
         raise Refused(tr("It is empty."))
     return Attachment(well_formed(path.name), well_formed(text))
+
+
+def opened_elsewhere(path: Path) -> Path | None:
+    """What another part of the window opens: a recording, or a model; of weights in safetensors their folder."""
+    if path.suffix.casefold() in _OPENED:
+        return path if is_file(path) else None
+    folder = path.parent if path.suffix.casefold() == ".safetensors" else path
+    return folder if is_file(folder / "config.json") else None
 
 
 def decode(content: bytes) -> str:
@@ -122,20 +134,21 @@ def decode(content: bytes) -> str:
             raise Refused(tr("It is not text.")) from None
         text = content.decode("cp1252", "replace")
     if encoding in ("utf-8", "utf-8-sig") and any(byte < 32 and byte not in _TEXT_CONTROLS for byte in set(content)):
-        raise Refused(tr("It is not text. Only texts, code and PDFs can be attached."))
+        raise Refused(tr(ONLY_TEXT))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The whole file, or one byte more than is allowed; a pipe or a device is never waited for."""
+    """The whole file, or one byte more than its kind may have; a pipe or a device is never waited for."""
+    if is_folder(path):
+        raise Refused(tr("It is a folder. Attach the files in it."))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
-        kind = os.fstat(file.fileno())
-        if stat.S_ISDIR(kind.st_mode):
-            raise Refused(tr("It is a folder. Attach the files in it."))
-        if not stat.S_ISREG(kind.st_mode):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Refused(tr("It is not an ordinary file."))
-        content = file.read(LARGEST_PDF + 1)
+        content = file.read(LARGEST_TEXT + 1)
+        if _PDF in content[:1024]:
+            content += file.read(LARGEST_PDF - LARGEST_TEXT)
     if len(content) > LARGEST_PDF:
         raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_PDF >> 20))
     return content
@@ -148,6 +161,7 @@ class AttachmentReader(QObject):
     """
 
     was_read = Signal(object, object)  # path, Attachment
+    was_passed_on = Signal(object, object)  # path, what another part of the window opens
     was_refused = Signal(object, str)  # path, reason
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -170,17 +184,19 @@ class AttachmentReader(QObject):
         if self._jobs is not None:
             self._jobs.close()
 
-    def _on_done(self, path: Path, answer: Attachment | str) -> None:
+    def _on_done(self, path: Path, answer: Attachment | Path | str) -> None:
         if isinstance(answer, Attachment):
             self.was_read.emit(path, answer)
+        elif isinstance(answer, Path):
+            self.was_passed_on.emit(path, answer)
         else:
             self.was_refused.emit(path, answer)
 
 
-def _read(path: Path) -> Attachment | str:
-    """The attachment, or why there is none."""
+def _read(path: Path) -> Attachment | Path | str:
+    """The attachment, or what is opened elsewhere, or why there is neither."""
     try:
-        return read_attachment(path)
+        return opened_elsewhere(path) or read_attachment(path)
     except Refused as refusal:
         return str(refusal)
 

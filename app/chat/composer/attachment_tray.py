@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
-from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.composer.attachment_reader import ONLY_TEXT, AttachmentReader
 from app.chat.history.message import Attachment
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -23,15 +23,20 @@ class AttachmentTray(QWidget):
 
     changed = Signal()
     refused = Signal(str)  # which file, and why
+    passed_on = Signal(object)  # the path of a model or a recording: it is not for the question
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, can_change: bool = True) -> None:
+        """`can_change`: they are not sent yet."""
         super().__init__(parent)
+        self._can_change = can_change
         self.setAccessibleName(tr("Attachments"))
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
         self.reader = AttachmentReader(self)
+        self.destroyed.connect(self.reader.close)
         self.reader.was_read.connect(self._on_read)
         self.reader.was_refused.connect(self._on_refused)
+        self.reader.was_passed_on.connect(self._on_passed_on)
         self.hide()
 
     @property
@@ -45,6 +50,11 @@ class AttachmentTray(QWidget):
         return tuple(chip.attachment for chip in self._chips if chip.attachment)
 
     @property
+    def text(self) -> str:
+        """What is told of them, a line for each."""
+        return "\n".join(chip.words.text() for chip in self._chips)
+
+    @property
     def unread(self) -> tuple[str, ...]:
         """The paths of files that are still to come."""
         return tuple(str(chip.path) for chip in self._chips if chip.attachment is None)
@@ -53,6 +63,11 @@ class AttachmentTray(QWidget):
     def is_reading(self) -> bool:
         """Whether a file is still to come."""
         return any(chip.attachment is None for chip in self._chips)
+
+    def add_files(self, paths: Iterable[Path]) -> None:
+        """Read files, one after the other."""
+        for path in paths:
+            self.add_file(path)
 
     def add_file(self, path: Path) -> None:
         """Read a file beside what the window does; one that is there already is not read twice."""
@@ -71,14 +86,16 @@ class AttachmentTray(QWidget):
             chip.show_attachment(Attachment(name, text))
             self._on_changed()
 
+    def refuse_picture(self) -> None:
+        """Say that a picture that was pasted cannot be attached."""
+        self._refuse(tr("The picture"), tr(ONLY_TEXT))
+
     def show_attachments(self, attachments: Iterable[Attachment]) -> None:
         """Hold these, which were read before, and no others."""
         for chip in self.chips:
             self._forget(chip)
         for each in attachments:
-            added = self._add(Path(each.name))
-            if added is not None:
-                added.show_attachment(each)
+            self._make(Path(each.name)).show_attachment(each)
         self._on_changed()
 
     def take_all(self) -> tuple[Attachment, ...]:
@@ -101,7 +118,11 @@ class AttachmentTray(QWidget):
             words = tr("{name} was not attached: {count} files are the most for one question.")
             self.refused.emit(words.format(name=path.name, count=MOST_FILES))
             return None
+        return self._make(path)
+
+    def _make(self, path: Path) -> "AttachmentChip":
         chip = AttachmentChip(path, self)
+        chip.remove.setVisible(self._can_change)
         chip.removed.connect(lambda: self._remove(chip))
         self._chips.append(chip)
         self._row.addWidget(chip)
@@ -123,11 +144,20 @@ class AttachmentTray(QWidget):
                 chip.show_attachment(attachment)
                 self._on_changed()
 
+    def _on_passed_on(self, path: Path, opened: Path) -> None:
+        for chip in self.chips:
+            if chip.path == path:
+                self._remove(chip)
+                self.passed_on.emit(opened)
+
     def _on_refused(self, path: Path, reason: str) -> None:
         for chip in self.chips:
             if chip.path == path and chip.attachment is None:
                 self._remove(chip)
-                self.refused.emit(tr("{name} was not attached. {reason}").format(name=path.name, reason=reason))
+                self._refuse(path.name, reason)
+
+    def _refuse(self, name: str, reason: str) -> None:
+        self.refused.emit(tr("{name} was not attached. {reason}").format(name=name, reason=reason))
 
     def _on_changed(self) -> None:
         self.setVisible(bool(self._chips))
@@ -135,7 +165,7 @@ class AttachmentTray(QWidget):
 
 
 class AttachmentChip(QFrame):
-    """One file: its name, its length, and a button that removes it."""
+    """One file: its name and its length, a click shows its text; and a button that removes it."""
 
     removed = Signal()
 
@@ -144,8 +174,9 @@ class AttachmentChip(QFrame):
         self.setObjectName("chip")
         self.path = path
         self.attachment: Attachment | None = None
-        self.words = QLabel(self)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words = QToolButton(self)
+        self.words.setObjectName("quiet-words")
+        self.words.clicked.connect(self._show_text)
         self.remove = QToolButton(self)
         self.remove.setText("×")
         self.remove.setObjectName("dismiss")
@@ -153,7 +184,7 @@ class AttachmentChip(QFrame):
         self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
         self.remove.clicked.connect(self.removed)
         row = QHBoxLayout(self)
-        row.setContentsMargins(10, 2, 4, 2)
+        row.setContentsMargins(4, 2, 4, 2)
         row.setSpacing(4)
         row.addWidget(self.words)
         row.addWidget(self.remove)
@@ -169,11 +200,18 @@ class AttachmentChip(QFrame):
         if tokens:
             self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
+    def _show_text(self) -> None:
+        if self.attachment is not None:
+            from app.ui.text_dialog import TextDialog  # noqa: PLC0415
+
+            TextDialog(self.attachment.name, self.attachment.text, self.window()).open()
+
     def _show(self, size: str) -> None:
         note = self.attachment.note if self.attachment else ""
         part = f" · {tr('in part')}" if note else ""
-        self.words.setText(f"{shortened(self.path.name)} · {size}{part}")
-        self.setToolTip(tip(f"{self.path}: {note}" if note else str(self.path)))
+        self.words.setText(f"{shortened(self.path.name)} · {size}{part}".replace("&", "&&"))
+        way = tr("Click to see its text.") if self.attachment else ""
+        self.setToolTip(tip("\n".join(filter(None, (f"{self.path}: {note}" if note else str(self.path), way)))))
         self.setAccessibleName(
             tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())
         )

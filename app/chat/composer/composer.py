@@ -1,10 +1,11 @@
 """Where a person writes: the field, attached files, how the answer begins, the context's meter, and the send button."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOption,
     QToolButton,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -29,7 +31,7 @@ from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_files
 from app.ui.theme import Colors, icon
-from app.ui.widgets import quiet_tool
+from app.ui.widgets import announce, quiet_tool
 
 _METER_WIDTH = 40
 _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
@@ -88,7 +90,7 @@ class ContextMeter(QAbstractButton):
         if use.level is not self._told:
             self._told = use.level
             if use.consequence:
-                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, use.words))
+                announce(self, use.words)
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """The ground, as the style sheet has it; the parts paint themselves."""
@@ -165,9 +167,11 @@ class Composer(QFrame):
         self.beginning.closed.connect(self.field.setFocus)
         self.field.files_given.connect(self.attach)
         self.field.text_given.connect(self.tray.add_text)
+        self.field.picture_given.connect(self.tray.refuse_picture)
         self.button.clicked.connect(self._on_clicked)
         for changed in (self.field.textChanged, self.tray.changed):
             changed.connect(self._show_button)
+        self.tray.changed.connect(self._order_chips)
         for changed in (self.field.textChanged, self.tray.changed, self.beginning.field.textChanged):
             changed.connect(self._tell_draft)
 
@@ -211,6 +215,11 @@ class Composer(QFrame):
         self._color_tools()
         self._fit_words()
 
+    def show_drop(self, drops: bool) -> None:
+        """Show whether files that are dragged would come here."""
+        self.setProperty("drops", drops)
+        self.style().polish(self)
+
     def set_theme(self, colors: Colors) -> None:
         """Draw the buttons in other colours."""
         self._colors = colors
@@ -244,8 +253,7 @@ class Composer(QFrame):
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files, to send them with the question."""
-        for path in paths:
-            self.tray.add_file(path)
+        self.tray.add_files(paths)
 
     def _on_clicked(self) -> None:
         if self._answering:
@@ -257,6 +265,7 @@ class Composer(QFrame):
         if not self._can_ask and self._has_words:
             self.engine_missed.emit()
         if not self._can_send:
+            self._tell_why_not()
             return
         text, attachments, beginning = self.field.toPlainText().strip(), self.tray.attachments, self.beginning.text
         self.field.clear()
@@ -264,10 +273,24 @@ class Composer(QFrame):
         self.beginning.close_row()
         self.sent.emit(text, attachments, beginning)
 
+    def _tell_why_not(self) -> None:
+        words = tr("A file is still being read") if self.tray.is_reading else ""
+        if self._answering and self._has_words:
+            words = tr("An answer is under way: wait for its end, or stop it.")
+        if words:
+            QToolTip.showText(self.button.mapToGlobal(self.button.rect().topLeft()), tip(words), self.button)
+            announce(self.button, words)
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _tell_draft(self) -> None:
         self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments, self.beginning.text)
+
+    def _order_chips(self) -> None:
+        """Tab comes to them behind the button that sends them, not behind all of the window."""
+        ways = (self.button, *(part for each in self.tray.chips for part in (each.words, each.remove)))
+        for before, after in pairwise(ways):
+            QWidget.setTabOrder(before, after)
 
     @property
     def _has_words(self) -> bool:

@@ -24,6 +24,7 @@ class QuestionField(QPlainTextEdit):
     submitted = Signal()
     files_given = Signal(list)  # of Path: dropped, or pasted
     text_given = Signal(str)  # the same of a text that is too long to be written in
+    picture_given = Signal()  # and of a picture without words
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,14 +50,16 @@ class QuestionField(QPlainTextEdit):
             self.ensureCursorVisible()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802
-        """Files too."""
-        return bool(files_of(source)) or super().canInsertFromMimeData(source)
+        """Files too, and pictures, of which something is to be said."""
+        return bool(files_of(source)) or source.hasImage() or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
         """Attach pasted files instead of writing their names, and a text that is too long for the field."""
         here = self.textCursor().block().text()
         if files := files_of(source):
             self.files_given.emit(files)
+        elif source.hasImage() and not source.hasText():
+            self.picture_given.emit()
         elif not is_writable(here + source.text(), self.blockCount()):
             self.text_given.emit(source.text())
         else:

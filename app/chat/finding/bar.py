@@ -1,7 +1,7 @@
 """The bar above a conversation that finds words in it: a field, what was found, and the ways through it."""
 
 from PySide6.QtCore import QEvent, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, Qt
+from PySide6.QtGui import QKeyEvent, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
 from app.chat.finding.needle import Wanted
@@ -9,7 +9,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
-from app.ui.widgets import claims_escape, quiet_tool
+from app.ui.widgets import announce, claims_escape, quiet_tool
 
 _TYPING_MS = 60  # after a key, until it is looked for
 _LEAST_FIELD = 90  # pixels
@@ -116,7 +116,7 @@ class FindBar(QFrame):
     def announce(self) -> None:
         """Have a screen reader say what is found."""
         if self.count.text():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, self.count.text()))
+            announce(self.field, self.count.text())
 
     def set_theme(self, colors: Colors) -> None:
         """Draw the tools in other colours."""

@@ -167,13 +167,16 @@ class ChatController(QObject):
         method = "auto" if speculates and self.generation.method == "none" else self.generation.method
         self.change_settings(replace(self.generation, speculates=speculates, method=method))
 
-    def edit(self, message: int, text: str) -> None:
+    def edit(self, message: int, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
         place = self._place(message)
-        if self.is_answering or place is None or not text.strip() or text == self.conversation.messages[place].text:
+        if self.is_answering or place is None or not text.strip():
             return
-        if self.conversation.messages[place].role == "user":
-            self.conversation.ask_differently(message, text)
+        before = self.conversation.messages[place]
+        if (text, attachments) == (before.text, before.attachments):
+            return
+        if before.role == "user":
+            self.conversation.ask_differently(message, text, attachments)
             self.path_changed.emit(place)
             self._start()
         else:

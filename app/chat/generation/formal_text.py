@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFont
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QWidget
 
 from app.i18n.sentences import error_text
@@ -11,7 +11,7 @@ from app.i18n.translation import tr
 from app.settings.kinds import FormalText
 from app.system.plain_text import tip, well_formed
 from app.ui.theme import monospace_family
-from app.ui.widgets import fill, label
+from app.ui.widgets import announce, fill, label
 from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT
 from engine.protocol.sentences import say
@@ -69,7 +69,7 @@ class FormalTextField(QWidget):
         self.text.setAccessibleDescription(now)
         if now != before:
             if now and self.text.hasFocus():
-                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.text, now))
+                announce(self.text, now)
             self.judged.emit()
 
     def _fault(self) -> str:

@@ -116,10 +116,12 @@ class Conversation:
         """Add a question and its answer, of which there is no more than its beginning; returns both."""
         return self._ask_behind(self.leaf, question, attachments, beginning)
 
-    def ask_differently(self, message: int, question: str) -> tuple[Message, Message]:
+    def ask_differently(
+        self, message: int, question: str, attachments: Iterable[Attachment] = ()
+    ) -> tuple[Message, Message]:
         """Put another question beside one of the path, and show it with its answer, still empty; returns both."""
         assert self._all[message].role == "user", "only a question can be asked differently"
-        return self._ask_behind(self._all[message].parent, question, self._all[message].attachments)
+        return self._ask_behind(self._all[message].parent, question, attachments)
 
     def answer_again(self, message: int = 0) -> Message:
         """Put a new answer, with no more than the beginning of this one, beside it, and show it; 0: of the last one.

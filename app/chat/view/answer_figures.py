@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QCursor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.history.answering import reading_words, waiting_words
@@ -132,6 +132,11 @@ class FiguresRow(QWidget):
         self._row = FlowLayout(self, gap=14, line_gap=2)
         self._labels: list[QLabel] = []
 
+    def put_behind(self, widget: QWidget) -> None:
+        """Have it stand behind the last figure, without the popup."""
+        self._row.addWidget(widget)
+        widget.installEventFilter(self)
+
     @property
     def text(self) -> str:
         """Everything that is shown, for tests and screen readers."""
@@ -148,7 +153,7 @@ class FiguresRow(QWidget):
             label = QLabel(self)
             label.setObjectName("figure")
             self._labels.append(label)
-            self._row.addWidget(label)
+            self._row.insert_widget(len(self._labels) - 1, label)
         for index, label in enumerate(self._labels):
             label.setVisible(index < len(figures))
             if index < len(figures):
@@ -177,6 +182,14 @@ class FiguresRow(QWidget):
         """Close the popup."""
         super().leaveEvent(event)
         self._close()
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Over what stands behind the figures there is no popup."""
+        if event.type() == QEvent.Type.Enter:
+            self._close()
+        elif event.type() == QEvent.Type.Leave and self.rect().contains(self.mapFromGlobal(QCursor.pos())):
+            self._open()
+        return False
 
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
         """Close the popup."""

@@ -22,10 +22,9 @@ from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.flow_layout import FlowLayout
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.widgets import copy_text, quiet_tool
+from app.ui.widgets import announce, copy_text, quiet_tool
 
 _NARROW = 660  # pixels: the figures go below the tools, so that they are one line
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
@@ -73,7 +72,7 @@ class AnswerView(QWidget):
     compare_requested = Signal(object)  # id
     branch_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
-    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    edited = Signal(object, str, tuple)  # id (a number too long for a C int), the other wording, nothing attached
     edit_begun = Signal(object)  # MessageEditor
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
@@ -102,7 +101,8 @@ class AnswerView(QWidget):
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)
-        self.why = WhyLine(self)
+        self.why = WhyLine(self.figures)
+        self.figures.put_behind(self.why)
         self.why.chosen.connect(self.cause_chosen)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
@@ -132,11 +132,7 @@ class AnswerView(QWidget):
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
         foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        told = QWidget(self)
-        line = FlowLayout(told, gap=14, line_gap=2)
-        line.addWidget(self.figures)
-        line.addWidget(self.why)
-        foot.addWidget(told, 1, Qt.AlignmentFlag.AlignVCenter)
+        foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(8)
@@ -232,8 +228,11 @@ class AnswerView(QWidget):
         return self.body.take_shift() + (self.thought.take_shift() if self.thought is not None else 0)
 
     def change(self, message: Message, added: str) -> None:
-        """Take the answer's new state and the text that came with it."""
+        """Take the answer's new state and the text that came with it; a screen reader says it when it is over."""
+        is_over = message.ending.is_final and not self._message.ending.is_final
         self._message = message
+        if is_over:
+            announce(self, self.answer or self.figures.text)
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self._arrived += added
@@ -280,7 +279,7 @@ class AnswerView(QWidget):
             if not can_be_edited(self._message.text, self.edit_tool):
                 return
             self.editor = MessageEditor(self._message.text, tr("Save"), self._look.zoom, self)
-            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
+            self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text, ()))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
             self.editor.cancelled.connect(self.edit_tool.setFocus)

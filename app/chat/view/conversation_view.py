@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
@@ -42,7 +43,8 @@ class ConversationView(QScrollArea):
     """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
 
     regenerate_requested = Signal(object)  # id of an answer
-    edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
+    edited = Signal(object, str, tuple)  # id (a number too long for a C int) of a message, another wording, attachments
+    refused = Signal(str)  # which file is not attached to an edited question, and why
     version_chosen = Signal(object, int)  # id of a message, index
     delete_requested = Signal(object)  # id of a message
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
@@ -259,6 +261,14 @@ class ConversationView(QScrollArea):
         for view in self.column.views:
             view.set_look(look)
 
+    def order_focus(self) -> None:
+        """Have Tab go through the messages from top to bottom, behind the view; Qt's order is that of their making."""
+        inside = self.column.findChildren(QWidget)
+        stops = [each for each in inside if each.focusPolicy() & Qt.FocusPolicy.TabFocus and each.isVisible()]
+        middles = {each: each.mapTo(self.column, each.rect().center()) for each in stops}
+        for before, after in pairwise((self, *sorted(stops, key=lambda each: middles[each].toTuple()[::-1]))):
+            self.setTabOrder(before, after)
+
     # ---- copies -----------------------------------------------------------------------------------------------------
 
     def copy_last_answer(self) -> None:
@@ -297,6 +307,7 @@ class ConversationView(QScrollArea):
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
             view.show_preview(0 < index // 2 == self._preview, self._summarises)
             view.set_send_key(self._sends_with_ctrl)
+            view.refused.connect(self.refused)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
 

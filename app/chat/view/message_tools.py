@@ -1,10 +1,14 @@
 """What can be done with a message in its place: another wording, and its other versions."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
-from app.chat.history.message import Version
+from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.composer.fields import files_of
+from app.chat.history.message import Attachment, Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
@@ -20,6 +24,12 @@ class EditorField(QPlainTextEdit):
     """A field that takes no text that would make it slow. With `leaves_enter` Enter alone is its parent's."""
 
     leaves_enter = False
+    takes_files = False
+    files_given = Signal(list)  # of Path: dropped, or pasted
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802
+        """Files where they are taken; their names are no text."""
+        return self.takes_files if files_of(source) else super().canInsertFromMimeData(source)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Every key writes, but for one that accepts."""
@@ -30,7 +40,9 @@ class EditorField(QPlainTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
         """What is too long is refused, and it is said."""
-        if is_writable(self.textCursor().block().text() + source.text(), self.blockCount()):
+        if files := files_of(source):
+            self.files_given.emit(files)
+        elif is_writable(self.textCursor().block().text() + source.text(), self.blockCount()):
             super().insertFromMimeData(source)
         else:
             words = tr("This text is too long to be pasted here. It can be attached as a file.")
@@ -43,7 +55,14 @@ class MessageEditor(QWidget):
     accepted = Signal(str)
     cancelled = Signal()
 
-    def __init__(self, text: str, accept_words: str, zoom: int = 100, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        accept_words: str,
+        zoom: int = 100,
+        parent: QWidget | None = None,
+        attachments: Sequence[Attachment] = (),
+    ) -> None:
         """`accept_words`: what accepting does, such as "Send"; `zoom`: of the chat, in percent."""
         super().__init__(parent)
         self.setObjectName("message-editor")
@@ -53,6 +72,10 @@ class MessageEditor(QWidget):
         self.field.setFont(font)
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
+        self.tray = AttachmentTray(self)
+        self.tray.show_attachments(attachments)
+        self.tray.changed.connect(self._show_whether_it_can_be_accepted)
+        self.field.files_given.connect(self.tray.add_files)
         self._is_answering = False
         self._accept_words = accept_words
         self.keys = label("quiet-text", "", self)
@@ -66,6 +89,7 @@ class MessageEditor(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
+        column.addWidget(self.tray)
         column.addWidget(self.field)
         column.addLayout(buttons)
         self.accept.clicked.connect(self._on_accept)
@@ -121,7 +145,8 @@ class MessageEditor(QWidget):
         self._show_whether_it_can_be_accepted()
 
     def _show_whether_it_can_be_accepted(self) -> None:
-        self.accept.setEnabled(bool(self.field.toPlainText().strip()) and not self._is_answering)
+        is_whole = bool(self.field.toPlainText().strip()) and not self.tray.is_reading
+        self.accept.setEnabled(is_whole and not self._is_answering)
         waits = tr("An answer is under way: wait for its end, or stop it.")
         self.accept.setToolTip(tip(waits if self._is_answering else self._accept_tip))
 

@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from app.chat.composer.attachment_tray import shortened
-from app.chat.history.message import TEXT, Attachment, Message, Version
+from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.history.message import TEXT, Message, Version
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.layout_cost import is_long
@@ -17,7 +17,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
-from app.ui.widgets import copy_text, label, quiet_tool
+from app.ui.widgets import copy_text, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView
@@ -30,7 +30,6 @@ WILL_BE_SUMMARISED = mark("With the next question, a summary is read of what sta
 _SHARE_OF_WIDTH = 0.8
 _PADDING = 14
 _EDGE = 2  # pixels of the bubble's edge, with high contrast
-_CLIP_SIZE = 14
 
 
 class ContextDivider(QWidget):
@@ -63,12 +62,13 @@ class ContextDivider(QWidget):
 class QuestionView(QWidget):
     """The bubble of one question; the text is shown exactly as it was typed."""
 
-    edited = Signal(object, str)  # id (a number too long for a C int), the other wording
+    edited = Signal(object, str, tuple)  # id (a number too long for a C int), the other wording, what stays attached
     edit_begun = Signal(object)  # MessageEditor
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long question is shown
     editor_opened = Signal()  # to be written in now
+    refused = Signal(str)  # which file is not attached, and why
 
     def __init__(self, message: Message, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -82,12 +82,9 @@ class QuestionView(QWidget):
         self._sends_with_ctrl = False
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
         self._words.setVisible(bool(message.text))
-        self.files = label("quiet-text", "\n".join(_describe(each) for each in message.attachments), self._bubble)
+        self.files = AttachmentTray(self._bubble, can_change=False)
         self.files.setAccessibleName(tr("Attached files"))
-        self.files.setToolTip(tip("\n".join(each.note for each in message.attachments if each.note)))
-        self._clip = QLabel(self._bubble)
-        for part in (self.files, self._clip):
-            part.setVisible(bool(message.attachments))
+        self.files.show_attachments(message.attachments)
         self.divider: ContextDivider | None = None
         self.preview: ContextDivider | None = None
         self.versions = VersionSwitch(self)
@@ -116,11 +113,7 @@ class QuestionView(QWidget):
     def _lay_out(self, words: QWidget) -> None:
         inside = QVBoxLayout(self._bubble)
         inside.setContentsMargins(_PADDING, 9, _PADDING, 9)
-        files = QHBoxLayout()
-        files.setSpacing(4)
-        files.addWidget(self._clip, 0, Qt.AlignmentFlag.AlignTop)
-        files.addWidget(self.files, 1)
-        inside.addLayout(files)
+        inside.addWidget(self.files)
         inside.addWidget(words)
         row = QHBoxLayout()
         row.addStretch(1)
@@ -219,14 +212,17 @@ class QuestionView(QWidget):
         if self.editor is None:
             if not can_be_edited(self.message.text, self.edit_tool):
                 return
-            self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self)
+            self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self, self.message.attachments)
             self.editor.accept_with_enter(not self._sends_with_ctrl)
-            self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip()))
+            self.editor.field.takes_files = True
+            kept = self.editor.tray
+            kept.refused.connect(self.refused)
+            self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip(), kept.attachments))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
             self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
-            (self._words if self.message.attachments else self._bubble).hide()  # its files stay, and are seen to
+            self._bubble.hide()
             self.edit_begun.emit(self.editor)
 
     def set_send_key(self, with_ctrl: bool) -> None:
@@ -277,7 +273,6 @@ class QuestionView(QWidget):
         self.copy_tool.setIcon(icon("copy", colors.muted))
         self.edit_tool.setIcon(icon("edit", colors.muted))
         self.delete_tool.setIcon(icon("delete", colors.muted))
-        self._clip.setPixmap(icon("attach", colors.muted).pixmap(_CLIP_SIZE, _CLIP_SIZE))
         self.versions.set_theme(colors)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
@@ -291,8 +286,7 @@ class QuestionView(QWidget):
             return
         document = self.text.document().clone()
         document.setTextWidth(-1)
-        named = max((self.fontMetrics().horizontalAdvance(line) for line in self.files.text().split("\n")), default=0)
-        wanted = max(int(document.idealWidth()), named + _CLIP_SIZE + 4) + 2 * (_PADDING + _EDGE) + 2
+        wanted = max(int(document.idealWidth()), self.files.sizeHint().width()) + 2 * (_PADDING + _EDGE) + 2
         self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
 
     def _on_delete(self) -> None:
@@ -303,7 +297,6 @@ class QuestionView(QWidget):
             self.editor.hide()
             self.editor.deleteLater()
             self.editor = None
-            self._words.setVisible(bool(self.message.text))
             self._bubble.show()
 
 
@@ -311,8 +304,3 @@ def _take_away(divider: ContextDivider | None) -> None:
     if divider is not None:
         divider.hide()
         divider.deleteLater()
-
-
-def _describe(attachment: Attachment) -> str:
-    note = f" ({attachment.note})" if attachment.note else ""
-    return f"{shortened(attachment.name)}{note}"

@@ -54,6 +54,10 @@ class EntryView(QListView):
         if (row := self.entries.row_of(key)) >= 0:
             self.setCurrentIndex(self.entries.index(row))
 
+    def expect(self, key: str) -> None:
+        """Go to an entry that will be there when the list is told next."""
+        self._chosen_key = key
+
     def in_view(self) -> list[Entry]:
         """The entries that can be seen now, from above; the one that is chosen comes first."""
         count = self.entries.rowCount()

@@ -6,8 +6,6 @@ from enum import Enum
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
     QKeyEvent,
     QPainter,
     QPainterPath,
@@ -20,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QPushButton, QV
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.widgets import claims_escape, label
+from app.ui.widgets import announce, claims_escape, label
 
 WIDTH = 340  # pixels of a bubble where there is room
 _ARROW = 10  # from the bubble to the tip
@@ -172,7 +170,7 @@ class Callout(QWidget):
     def announce(self) -> None:
         """Have a screen reader say the step, wherever the focus is."""
         way = "" if self.isAncestorOf(QApplication.focusWidget() or self) else tr("Ctrl+F1 leads to it.")
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, f"{tr('Tour')}: {self.text} {way}".strip()))
+        announce(self, f"{tr('Tour')}: {self.text} {way}".strip())
 
     def point_at(self, target: QRect, avoid: QRect) -> None:
         """Stand beside this part of the parent, and not over that one."""

@@ -260,15 +260,12 @@ class Tour(QObject):
                 "guesses it is one."
             )
         said = tr(
-            "{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token "
+            "{tokens} tokens in %n passes of the target: {rate:.1f} tokens per pass. Without guesses every token "
             "takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens "
-            "were guessed."
+            "were guessed.",
+            n=figures.passes,
         )
-        return said.format(
-            tokens=f"{Number(figures.new_tokens):,}",
-            passes=f"{Number(figures.passes):,}",
-            rate=Number(figures.tokens_per_pass),
-        )
+        return said.format(tokens=f"{Number(figures.new_tokens):,}", rate=Number(figures.tokens_per_pass))
 
     def _of_models(self) -> str:
         pair = self._window.library.state.pair

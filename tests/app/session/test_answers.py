@@ -120,7 +120,7 @@ def test_an_attached_file_is_read_by_the_model(session: Session, tmp_path: Path)
     used = composer.meter.words.text()
     session.ask("What is this?")
     assert "print('a garden')" in session.prompts[-1][0].content
-    assert "garden.py" in session.window.chat_panel.view.questions[-1].files.text()
+    assert "garden.py" in session.window.chat_panel.view.questions[-1].files.text
     session.wait(lambda: composer.meter.words.text() not in ("", used))
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QMimeData, QUrl
+from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachment_reader import LARGEST_TEXT, Refused, read_attachment, read_pdf
+from app.chat.composer.attachment_reader import LARGEST_PDF, LARGEST_TEXT, Refused, read_attachment, read_pdf
 from app.chat.composer.attachment_tray import MOST_FILES, AttachmentTray
 from app.chat.composer.composer import Composer
 from app.chat.history.message import Attachment, attachment_details, attachments_of
@@ -53,6 +54,9 @@ def test_texts_are_read_in_their_encoding(tmp_path: Path, content: bytes, text: 
         (b"", "empty"),
         (b" \n ", "empty"),
         (b"a" * (LARGEST_TEXT + 1), "larger than 2 MB"),
+        (b"a" * (LARGEST_PDF + 1), "larger than 2 MB"),
+        (b"%PDF-1.7" + b"a" * LARGEST_PDF, "larger than 64 MB"),
+        (b"\x00" * (LARGEST_TEXT + 1), "not text"),
         (b"%PDF-1.7\nno more", "damaged"),
         (b"%PDF-1.4\n" + b"1 0 obj\n<<" * 999, "damaged"),
     ],
@@ -65,7 +69,7 @@ def test_what_is_no_text_is_refused_in_words(tmp_path: Path, content: bytes, wor
 
 
 def test_folders_pipes_and_nothing_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path)
+    assert "Attach the files in it" in refusal(tmp_path)
     assert "No such file" in refusal(tmp_path / "missing")
     os.mkfifo(tmp_path / "pipe")
     assert "not an ordinary file" in refusal(tmp_path / "pipe")
@@ -182,6 +186,18 @@ def composer(qtbot: QtBot) -> Composer:
     qtbot.addWidget(made)
     made.show()
     return made
+
+
+def test_of_a_picture_that_is_pasted_it_is_said_that_it_cannot_be_attached(composer: Composer, qtbot: QtBot) -> None:
+    picture = QMimeData()
+    picture.setImageData(QImage(2, 2, QImage.Format.Format_RGB32))
+    assert composer.field.canInsertFromMimeData(picture)
+    with qtbot.waitSignal(composer.tray.refused) as told:
+        composer.field.insertFromMimeData(picture)
+    assert told.args == ["The picture was not attached. It is not text. Only texts, code and PDFs can be attached."]
+    picture.setText("and its words")
+    composer.field.insertFromMimeData(picture)
+    assert composer.field.toPlainText() == "and its words"
 
 
 def test_files_are_pasted_and_text_stays_text(composer: Composer, qtbot: QtBot, tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Writing a question: keys, height, and the one button."""
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import Composer
@@ -77,6 +80,19 @@ def test_while_answering_one_can_write_and_stop_but_not_send(composer: Composer,
     composer.set_answering(False)
     QTest.mouseClick(composer.button, Qt.MouseButton.LeftButton)
     assert sent == ["next"]
+
+
+def test_why_enter_sends_nothing_is_said(composer: Composer, sent: list[str], qtbot: QtBot, tmp_path: Path) -> None:
+    QTest.keyClicks(composer.field, "a")
+    composer.set_answering(True)
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: QToolTip.text().startswith("An answer is under way"))
+    composer.set_answering(False)
+    (tmp_path / "a.txt").write_text("words")
+    composer.tray.add_file(tmp_path / "a.txt")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: QToolTip.text() == "A file is still being read")
+    assert sent == []
 
 
 def test_without_a_model_nothing_is_sent_and_nothing_lost(composer: Composer, sent: list[str]) -> None:

@@ -263,7 +263,7 @@ def test_attachments_go_into_the_question_and_stay_with_it(room: Room) -> None:
     assert room.link.last_question.chat[-1].content == asked
     room.link.finish()
     question = room.controller.conversation.messages[0]
-    room.controller.edit(question.id, "And now?")
+    room.controller.edit(question.id, "And now?", (file,))
     assert room.link.last_question.chat[-1].content.endswith("````\n\nAnd now?")
     assert room.controller.conversation.messages[0].attachments == (file,)
 

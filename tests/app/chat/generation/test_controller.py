@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.controller import FAILED_NOTICE, ChatController
-from app.chat.history.message import AnswerEnding, Message
+from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
@@ -214,6 +214,16 @@ def test_an_edited_question_is_asked_and_the_old_one_can_be_shown_again(room: Ro
     room.link.finish()
     room.controller.show_version(room.controller.conversation.messages[0].id, 0)
     assert room.answer.text == "eins"
+
+
+def test_a_question_is_asked_anew_without_a_file(room: Room) -> None:
+    room.controller.ask("one", (Attachment("a.txt", "words"),))
+    room.link.finish()
+    question = room.controller.conversation.messages[0]
+    room.controller.edit(question.id, "one", question.attachments)
+    assert room.controller.conversation.version(question.id).count == 1, "nothing is changed"
+    room.controller.edit(question.id, "one", ())
+    assert [each.content for each in room.link.last_question.chat] == ["one"]
 
 
 def test_an_edited_answer_is_not_sent_by_itself(room: Room) -> None:

@@ -1,10 +1,12 @@
 """The conversation on the screen: bubbles, figures, scrolling, links, copies."""
 
+import threading
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
@@ -15,6 +17,7 @@ from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.chat.view.message_column import GAP
+from app.ui.text_dialog import TextDialog
 from app.ui.theme import DARK
 from engine.protocol.messages import Seconds, Statistics
 
@@ -178,24 +181,74 @@ def test_a_question_is_edited_in_its_place(view: ConversationView, qtbot: QtBot)
     editor.field.setPlainText("uno")
     with qtbot.waitSignal(view.edited) as edited:
         QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert edited.args == [conversation.messages[0].id, "uno"]
+    assert edited.args == [conversation.messages[0].id, "uno", ()]
     assert view.questions[0].editor is None
     conversation.ask_differently(conversation.messages[0].id, "uno")
     view.show_path(conversation, 0)
     assert [each.text.toPlainText() for each in view.questions] == ["uno"]
 
 
-def test_what_is_edited_keeps_its_files_and_its_size_of_letters(view: ConversationView) -> None:
-    asked = Message("user", "What is in it?", attachments=(Attachment("notes.txt", "text"),))
+def test_what_is_edited_keeps_its_size_of_letters_and_the_files_that_are_not_taken_away(
+    view: ConversationView, qtbot: QtBot
+) -> None:
+    notes, more = Attachment("notes.txt", "text"), Attachment("more.txt", "text")
+    asked = Message("user", "What is in it?", attachments=(notes, more))
     view.show_conversation(Conversation([asked, Message("assistant", "Notes.", parent=asked.id)]))
     question = view.questions[0]
     question.edit_tool.click()
     assert question.editor is not None
-    assert question.files.isVisible()
+    assert question.editor.tray.isVisible()
     assert not question.text.isVisible()
     assert question.editor.field.font().pointSizeF() == pytest.approx(question.text.font().pointSizeF())
     question.editor.cancel.click()
     assert question.text.isVisible()
+    question.edit_tool.click()
+    question.editor.tray.chips[1].remove.click()
+    with qtbot.waitSignal(view.edited) as edited:
+        question.editor.accept.click()
+    assert edited.args == [asked.id, asked.text, (notes,)]
+
+
+def test_files_are_pasted_into_a_question_that_is_edited_and_into_no_answer(
+    view: ConversationView, qtbot: QtBot, tmp_path: Path
+) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    (tmp_path / "notes.txt").write_text("text")
+    before = set(threading.enumerate())
+    files, folder = QMimeData(), QMimeData()
+    files.setUrls([QUrl.fromLocalFile(str(tmp_path / "notes.txt"))])
+    folder.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    question, answer = view.questions[0], view.answers[0]
+    for shown in (answer, question):
+        shown.edit_tool.click()
+    assert answer.editor is not None
+    assert not answer.editor.field.canInsertFromMimeData(files)
+    editor = question.editor
+    assert editor is not None
+    assert editor.field.canInsertFromMimeData(files)
+    editor.field.insertFromMimeData(files)
+    assert not editor.accept.isEnabled(), "what is still read would be missing"
+    qtbot.waitUntil(editor.accept.isEnabled)
+    with qtbot.waitSignal(view.refused):
+        editor.field.insertFromMimeData(folder)
+    with qtbot.waitSignal(view.edited) as edited:
+        editor.accept.click()
+    assert edited.args == [question.message.id, "one", (Attachment("notes.txt", "text"),)]
+    qtbot.waitUntil(lambda: not any("attachments" in each.name for each in set(threading.enumerate()) - before))
+
+
+def test_the_text_of_a_sent_file_can_be_seen(view: ConversationView) -> None:
+    asked = Message("user", "What is in it?", attachments=(Attachment("notes.txt", "one\n" + "two " * 1000),))
+    view.show_conversation(Conversation([asked, Message("assistant", "Notes.", parent=asked.id)]))
+    (chip,) = view.questions[0].files.chips
+    assert not chip.remove.isVisible()
+    chip.words.click()
+    (shown,) = view.window().findChildren(TextDialog)
+    assert shown.windowTitle() == "notes.txt"
+    assert max(map(len, shown.text.toPlainText().split("\n"))) == 2000, "longer lines would be slow"
+    shown.copy.click()
+    assert QGuiApplication.clipboard().text() == asked.attachments[0].text
+    shown.reject()
 
 
 def test_escape_leaves_a_message_as_it_is(view: ConversationView, qtbot: QtBot) -> None:

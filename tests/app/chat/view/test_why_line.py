@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QEnterEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.message import AnswerEnding, Message
@@ -77,5 +79,22 @@ def test_it_stands_behind_the_figures_in_a_window_as_small_screens_have_it(
     assert window.chat_panel.view.answers[-1].width() < 560
     figures = window.chat_panel.view.answers[-1].figures
     assert line.text() == "Easy text"
-    assert line.mapTo(window, line.rect().topLeft()).x() > figures.mapTo(window, figures.rect().topRight()).x()
+    assert line.x() > max(each.geometry().right() for each in figures.findChildren(QLabel))
     assert figures.height() < 2 * line.height(), "one line"
+
+
+def test_it_goes_on_where_the_figures_end_and_opens_no_popup(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    window.chat.ask("Hello")
+    link.answer(Finished(link.last_question.id, "length", "A larch.", EASY))
+    answer = window.chat_panel.view.answers[-1]
+    figures, line = answer.figures, answer.why
+    qtbot.waitUntil(line.isVisible)
+    figures.setFixedWidth(figures.sizeHint().width() - line.sizeHint().width() - 30)
+    qtbot.waitUntil(lambda: figures.height() > 2 * line.height())
+    last = [each for each in figures.findChildren(QLabel) if each.isVisible()][-1]
+    assert line.geometry().center().y() == pytest.approx(last.geometry().center().y(), abs=2)
+    assert line.x() > last.geometry().right()
+    QApplication.sendEvent(figures, QEnterEvent(QPointF(1, 1), QPointF(1, 1), QPointF(1, 1)))
+    assert figures.popup is not None
+    QApplication.sendEvent(line, QEnterEvent(QPointF(1, 1), QPointF(1, 1), QPointF(1, 1)))
+    assert figures.popup is None
