@@ -235,6 +235,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Click to see its text.</source>
+            <translation>Klicken Sie, um den Text zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Do not attach this file</source>
             <translation>Diese Datei nicht anhängen</translation>
         </message>
@@ -247,6 +252,11 @@
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>The picture</source>
+            <translation>Die Grafik</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -282,6 +292,11 @@
             <location filename="../../app/chat/composer/composer.py" />
             <source>A file is still being read</source>
             <translation>Eine Datei wird noch gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/composer.py" />
+            <source>An answer is under way: wait for its end, or stop it.</source>
+            <translation>Es wird gerade geantwortet: Warten Sie das Ende ab, oder halten Sie die Antwort an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
@@ -1553,11 +1568,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/conversation_view.py" />
             <source>To the end of the conversation</source>
             <translation>Zum Ende des Gesprächs</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/view/message_tools.py" />
-            <source>An answer is under way: wait for its end, or stop it.</source>
-            <translation>Es wird gerade geantwortet: Warten Sie das Ende ab, oder halten Sie die Antwort an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
@@ -6978,6 +6988,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/dialogs.py" />
+            <source>In the tree: {what}</source>
+            <translation>Im Baum: {what}</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/dialogs.py" />
             <source>It cannot be read: {reason}</source>
             <translation>Er kann nicht gelesen werden: {reason}</translation>
         </message>
@@ -7518,10 +7533,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>Why it is fast</source>
             <translation>Warum es schnell ist</translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/shell/tour/tour.py" />
-            <source>{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
-            <translation>{tokens} Token in {passes} Durchläufen des Ziels: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</translation>
+            <source>{tokens} tokens in %n passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
+            <translation>
+                <numerusform>{tokens} Token in %n Durchlauf des Zielmodells: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</numerusform>
+                <numerusform>{tokens} Token in %n Durchläufen des Zielmodells: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</numerusform>
+            </translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/shell/unsaved.py" />
@@ -8872,13 +8890,63 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
+            <source>Back to the newest round</source>
+            <translation>Zurück zur neuesten Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Chips or icicle</source>
+            <translation>Chips oder Eiszapfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Continue from a rejected guess</source>
+            <translation>Von einem verworfenen Token aus weiterschreiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Explain this round</source>
+            <translation>Diese Runde erklären</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
             <source>Explain this round… (E)</source>
             <translation>Diese Runde erklären… (E)</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
+            <source>From token to token</source>
+            <translation>Von Token zu Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Larger or smaller</source>
+            <translation>Größer oder kleiner</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Picture, animation, copy of the picture</source>
+            <translation>Bild, Animation, Kopie des Bildes</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Play or pause</source>
+            <translation>Abspielen oder anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
             <source>Show in the answer (A)</source>
             <translation>In der Antwort zeigen (A)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Show the round in the answer</source>
+            <translation>Die Runde in der Antwort zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>The round before or after</source>
+            <translation>Die Runde davor oder danach</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -8894,6 +8962,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/panel.py" />
             <source>This round is not kept any more: there was no room for it, in memory or on the disk.</source>
             <translation>Diese Runde ist nicht mehr aufbewahrt: Für sie war kein Platz, im Speicher oder auf der Platte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>To the root, or to the bonus</source>
+            <translation>Zur Wurzel oder zum Bonus</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>Unfold guesses</source>
+            <translation>Eingeklapptes aufklappen</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />

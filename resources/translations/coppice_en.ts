@@ -268,6 +268,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/shell/tour/tour.py" />
+            <source>{tokens} tokens in %n passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
+            <translation>
+                <numerusform>{tokens} tokens in %n pass of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</numerusform>
+                <numerusform>{tokens} tokens in %n passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/shell/unsaved.py" />
             <source>%n chats are not saved.</source>
             <translation>
