@@ -91,7 +91,7 @@ class EngineProcess:
         self._server = ServerSwitch(self._desk, self._post, reading)
         self._told_to_wait: set[int] = set()  # requests of windows
         self._watcher = Watcher(self._send)
-        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send)
+        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send, compiles_ahead=True)
 
     def run(self) -> None:
         """Serve until the connection closes or `Shutdown` comes; the listening thread then ends the process."""

@@ -17,9 +17,11 @@ from engine.serving.desk import Desk, Job
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.loading.measurements.ahead import Ahead
 
 SETTLED_SECONDS = 0.2  # without a request behind a load: who loads in order to ask has asked by then
 REST_SECONDS = 2.0  # without a request, before what was read is written to disk
+QUIET_SECONDS = 5.0  # more, before loops are compiled for what may be loaded next
 
 KINDS: dict[type[CoppiceError], FailureKind] = {
     NoModel: "no_model",
@@ -39,10 +41,12 @@ class Worker:
         watcher: Watcher,
         reading: "Future[None]",
         tell_kept: Callable[[Kept], None] = lambda _kept: None,
+        compiles_ahead: bool = False,
     ) -> None:
         """`reading` is done as soon as what loading and answering need has been imported, or could not be.
 
-        `tell_kept` hears what became of texts that are kept on disk.
+        `tell_kept` hears what became of texts that are kept on disk. `compiles_ahead`: while nobody asks anything,
+        loops are compiled for other models than the one that is loaded, see `measurements.ahead`.
         """
         self.keeping = KeepTexts(0)  # may be replaced at any time, from any thread
         self._kept_by = KeepTexts(0)  # what the loaded engine was told
@@ -52,6 +56,8 @@ class Worker:
         self._watcher = watcher
         self._reading = reading
         self._is_new = False  # what is loaded has not answered yet
+        self._compiles_ahead = compiles_ahead
+        self._ahead: Ahead | None = None
 
     def run(self) -> None:
         """Take jobs for ever."""
@@ -60,7 +66,24 @@ class Worker:
                 self.rehearse()
             while self._desk.is_quiet(REST_SECONDS) and not self.rest():
                 pass  # something was to be forgotten meanwhile
-            self.work(self._desk.take())
+            if self._compiles_ahead and self._desk.is_quiet(QUIET_SECONDS):
+                self._compile_ahead()
+            job = self._desk.take()
+            if self._ahead:
+                self._ahead.stop()
+            self.work(job)
+
+    def _compile_ahead(self) -> None:
+        engine = self._desk.engine
+        if engine is None:
+            return
+        from engine.loading.measurements.ahead import Ahead  # noqa: PLC0415  # torch, which is read by now
+        from engine.loading.store import compiled_folder  # noqa: PLC0415
+        from engine.model.device import choose_device  # noqa: PLC0415
+
+        if choose_device(engine.options.device).type == "cpu":  # others compute without these loops
+            self._ahead = self._ahead or Ahead()
+            self._ahead.start(compiled_folder(engine.options))
 
     def rehearse(self) -> None:
         """Nobody asks what was just loaded: have it ready for the first answer, until somebody does."""

@@ -51,7 +51,7 @@ def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[]
     """
     if not is_arithmetic_missing(pair, device):
         return recall_arithmetic(pair.options, device)
-    found = _measured(device, check)
+    found = measure_arithmetic(device, check)
     CacheFile(cache_root(pair.options) / NAME, VERSION).put(
         SECTION, machine_key(device), {**asdict(found), "loops": LOOPS}
     )
@@ -66,8 +66,8 @@ def _parsed(value: Mapping[str, Any]) -> Arithmetic:
 
 
 @torch.inference_mode()
-def _measured(device: torch.device, check: Callable[[], None]) -> Arithmetic:
-    """float32, its weights in 16 bits, where that is faster by far; else bfloat16."""
+def measure_arithmetic(device: torch.device, check: Callable[[], None]) -> Arithmetic:
+    """What is fastest now: float32, its weights in 16 bits, where that is faster by far; else bfloat16."""
     samples = coded_samples("cast", WIDTH, WIDTH, torch.bfloat16)
     sample = samples.few[0][1][0]
     stored = sample.stored[sample.name]

@@ -92,7 +92,7 @@ def _keep_code_of(made: Any, function: Callable[..., object]) -> None:
 
     from engine.model.products.code_cache import CodeCache  # noqa: PLC0415
 
-    folder = _kept()
+    folder = kept_folder()
     if folder is None:
         return
     numba.config.CACHE_DIR = str(folder)
@@ -101,7 +101,7 @@ def _keep_code_of(made: Any, function: Callable[..., object]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _kept() -> Path | None:
+def kept_folder() -> Path | None:
     """The folder for code of these sources, which exists and can be written; None to keep nothing."""
     if _Folder.path is None:
         return None

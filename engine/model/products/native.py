@@ -171,8 +171,8 @@ def _written(place: Any, columns: Any, every: Any) -> Any:
 @compiled
 def _written_short(place: Any, columns: Any, every: Any) -> Any:
     """The same in fewer digits."""
-    digits, steps, sums = _spread_short(place, columns, len(every))
-    return digits, steps, sums, every
+    _, steps, sums = _spread(place, columns, len(every))
+    return _fewer(place, steps), steps, sums, every
 
 
 @compiled
@@ -186,18 +186,17 @@ def _spread(place: Any, columns: Any, rows: Any) -> Any:
 
 
 @compiled
-def _spread_short(place: Any, columns: Any, rows: Any) -> Any:
-    _, steps, sums = _spread(place, columns, rows)
-    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums
+def _fewer(place: Any, steps: Any) -> Any:
+    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps))
 
 
 @compiled
 def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, row: Any, rows: Any) -> None:
-    line = numba.carray(floats(x), columns)
+    line, (digits, steps, sums) = numba.carray(floats(x), columns), _spread(place, columns, rows)
     if is_short:
-        whole_numbers.write_row(line, _spread_short(place, columns, rows), order, row, rows)
+        whole_numbers.write_row(line, (_fewer(place, steps), steps, sums), order, row, rows)
     else:
-        whole_numbers.write_row(line, _spread(place, columns, rows), order, row, rows)
+        whole_numbers.write_row(line, (digits, steps, sums), order, row, rows)
 
 
 def _written_rows(share: Any, _matrix: Any) -> None:
@@ -206,12 +205,8 @@ def _written_rows(share: Any, _matrix: Any) -> None:
     numbers = _row_numbers(share)
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
         x = look(share + 8 * X) + 4 * columns * (numbers[row] if len(numbers) else row)
-        if rows == 4:
-            together, first = rows, 0
-        elif rows > 1 and row < 2:
-            together, first = 2, 0
-        else:
-            together, first = 1, row
+        together = 4 if rows == 4 else 2 if rows > 1 and row < 2 else 1
+        first = row if together == 1 else 0
         _write_whole(x, columns, y + first * size, is_short, order, row - first, together)
 
 

@@ -16,14 +16,14 @@ from engine.model.products import compiling
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     """What was found for another folder."""
-    compiling._kept.cache_clear()
+    compiling.kept_folder.cache_clear()
     yield
-    compiling._kept.cache_clear()
+    compiling.kept_folder.cache_clear()
 
 
 def test_nothing_is_kept_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling._Folder, "path", None)
-    assert compiling._kept() is None
+    assert compiling.kept_folder() is None
 
 
 def test_code_of_other_sources_is_removed_when_nobody_uses_it_any_more(
@@ -33,7 +33,7 @@ def test_code_of_other_sources_is_removed_when_nobody_uses_it_any_more(
     for name, age in (("of-before", 2 * compiling.UNUSED_SECONDS), ("in-use", 60)):
         (tmp_path / "compiled" / name).mkdir(parents=True)
         os.utime(tmp_path / "compiled" / name, (time.time() - age,) * 2)
-    found = compiling._kept()
+    found = compiling.kept_folder()
     assert found is not None
     assert {path.name for path in (tmp_path / "compiled").iterdir()} == {found.name, "in-use"}
 
@@ -41,7 +41,7 @@ def test_code_of_other_sources_is_removed_when_nobody_uses_it_any_more(
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(compiling._Folder, "path", tmp_path / "file" / "compiled")
-    assert compiling._kept() is None
+    assert compiling.kept_folder() is None
 
 
 def test_numba_is_not_imported_with_what_uses_it() -> None:
@@ -116,10 +116,10 @@ def test_code_belongs_to_all_sources_that_it_is_made_of(tmp_path: Path, monkeypa
     (tmp_path / "units" / "blocks.py").write_text("before")
     monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
     monkeypatch.setattr(compiling._Folder, "path", tmp_path / "compiled")
-    before = compiling._kept()
-    compiling._kept.cache_clear()
+    before = compiling.kept_folder()
+    compiling.kept_folder.cache_clear()
     (tmp_path / "units" / "blocks.py").write_text("after")
-    assert compiling._kept() != before
+    assert compiling.kept_folder() != before
 
 
 @pytest.mark.skipif(platform.machine().lower() not in {"x86_64", "amd64"}, reason="names of such processors")
