@@ -9,16 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.i18n.wording import mark
-from app.settings.constraints import (
-    ANY_JSON,
-    GRAMMAR,
-    JSON_SCHEMA,
-    OFF,
-    REGEX,
-    TEXTS,
-    check_text,
-    constraint_text,
-)
+from app.settings.constraints import ANY_JSON, GRAMMAR, JSON_SCHEMA, OFF, REGEX, TEXTS, check_text, constraint_text
 from app.settings.kinds import Choice, Decimal, Effect, FormalText, LongText, Name, Seed, Switch, Whole, option
 from app.settings.preferences import CHAT, SPECULATION
 from engine.errors import InputError
@@ -145,10 +136,7 @@ _SEED = Seed(
     random_means=mark("Random"),
 )
 _MAX_NEW_TOKENS = Whole(
-    title=mark("Longest answer"),
-    help=mark("The answer is cut off at this many tokens."),
-    smallest=1,
-    largest=1_000_000,
+    title=mark("Longest answer"), help=mark("The answer is cut off at this many tokens."), smallest=1, largest=1_000_000
 )
 _STOP_STRINGS = LongText(
     title=mark("Stop at"),

@@ -341,10 +341,6 @@ class Preferences:
             page=ADVANCED,
             title=mark("Log"),
             help=mark("How much is written into the log. What is said in chats is never written into it."),
-            choices=(
-                ("warning", mark("Problems only")),
-                ("info", mark("Normal")),
-                ("debug", mark("Everything")),
-            ),
+            choices=(("warning", mark("Problems only")), ("info", mark("Normal")), ("debug", mark("Everything"))),
         ),
     )

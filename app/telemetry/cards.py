@@ -263,10 +263,7 @@ def build_cards(scope: Scope) -> tuple[Card, ...]:
     """One card per figure; those over time share `scope`."""
     return (
         Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
-        Card(
-            TOKENS_PER_PASS,
-            _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass()),
-        ),
+        Card(TOKENS_PER_PASS, _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass())),
         Card(TIME, StackChart(scope)),
         Card(TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
         Card(

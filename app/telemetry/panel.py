@@ -225,9 +225,7 @@ class TelemetryPanel(QWidget):
         pointed = tr("Round {number} of {count}, {clock} into answering: %n new tokens", n=tokens)
         newest = tr("Round {number}, the newest, {clock} into answering: %n new tokens", n=tokens)
         return (pointed if self._scope.is_pointed else newest).format(
-            number=f"{Number(number):,}",
-            count=f"{Number(self._history.count):,}",
-            clock=clock(float(values["begin"])),
+            number=f"{Number(number):,}", count=f"{Number(self._history.count):,}", clock=clock(float(values["begin"]))
         )
 
     def _lay_out(self) -> None:

@@ -5,15 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QLineEdit,
-    QSplitter,
-    QStackedWidget,
-    QTabBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from app.downloads.progress import Progress, Request, State
 from app.engine.state import EngineState

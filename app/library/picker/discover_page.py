@@ -3,15 +3,7 @@
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLineEdit,
-    QProgressBar,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
 from app.hub.names import named_repo
 from app.hub.search import SearchQuery

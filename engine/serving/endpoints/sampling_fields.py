@@ -7,13 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 from engine.errors import InputError
-from engine.protocol.options import (
-    METHODS,
-    Constraint,
-    GenerateOptions,
-    SamplingOptions,
-    SpeculationOptions,
-)
+from engine.protocol.options import METHODS, Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.sentences import say
 from engine.serving.bounds import MOST_TOKENS, at_most
 

@@ -43,12 +43,7 @@ def require_known_origin(headers: Headers, options: ServeOptions) -> None:
         words = say("Web pages of other sites may not ask this server.")
         if origins:
             words = say("Web pages of {name} may not ask this server.", name=shown(origins[0]))
-        raise ApiError(
-            403,
-            words,
-            say("Name the page's origin where the server is started."),
-            code="foreign_origin",
-        )
+        raise ApiError(403, words, say("Name the page's origin where the server is started."), code="foreign_origin")
 
 
 def is_preflight(method: str, headers: Headers) -> bool:

@@ -11,12 +11,7 @@ from engine.text.grammars.reasoning_first import Masks
 class CallMarks:
     """What begins a call in one answer, and the state of the calls' grammar behind each."""
 
-    def __init__(
-        self,
-        masks: Masks,
-        marks: Iterable[tuple[CallMark, AnswerState]],
-        special: Mapping[str, int],
-    ) -> None:
+    def __init__(self, masks: Masks, marks: Iterable[tuple[CallMark, AnswerState]], special: Mapping[str, int]) -> None:
         """`special`: the ids of control tokens by name, which are no text."""
         begun = list(marks)
         self.masks = masks

@@ -8,14 +8,7 @@ from engine.protocol.reasoning import CHANNELS
 from engine.protocol.sentences import say
 from engine.text.grammars.calls_in_text import CallMarks, Either, FreeText
 from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar
-from engine.text.grammars.reasoning_first import (
-    Channels,
-    Choosing,
-    ChoosingInText,
-    Gap,
-    Thinking,
-    ThinkingInText,
-)
+from engine.text.grammars.reasoning_first import Channels, Choosing, ChoosingInText, Gap, Thinking, ThinkingInText
 from engine.text.grammars.trial import try_out
 from engine.text.prompt import Prompt
 from engine.text.reasoning import ANSWER_CHANNEL, Sign
