@@ -5,7 +5,7 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QStackedLayout, QToolButton, QToolTip, QWidget
 
 from app.engine.why import CausePlace
 from app.i18n.translation import tr
@@ -28,6 +28,7 @@ from app.telemetry.figures.curves import (
 )
 from app.telemetry.figures.numbers import count
 from app.ui.colors import Colors
+from app.ui.widgets import fill, row_of
 
 NOT_MEASURED = mark("Nothing was measured yet.")
 """In the place of every chart over time before the first round."""
@@ -217,19 +218,10 @@ class Card(QFrame):
         self.picture.setParent(self)  # or the first page of a layout without a widget would open as a window
         self.picture.setMinimumHeight(_PICTURE_HEIGHT)
         self.picture.setAccessibleName(tr(self.figure.title))
-        head = QHBoxLayout()
-        head.setSpacing(4)
-        head.addWidget(self._title)
-        head.addWidget(self._about)
-        head.addStretch(1)
         self._pages.addWidget(self.picture)
         self._pages.addWidget(self._words)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 8, 10, 8)
-        column.setSpacing(4)
-        column.addLayout(head)
-        column.addWidget(self._legend)
-        column.addLayout(self._pages, 1)
+        head = row_of((self._title, self._about, None), 4)
+        fill(self, (head, self._legend, self._pages), 4, 10, 8, 10, 8, high=self._pages)
 
 
 class _Question(QToolButton):

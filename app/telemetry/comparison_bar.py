@@ -3,7 +3,7 @@
 from textwrap import shorten
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
@@ -12,6 +12,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.ui.throttle import Throttle
+from app.ui.widgets import fill, row_of
 
 _DEFINITION = mark(
     "Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
@@ -62,13 +63,8 @@ class ComparisonBar(QWidget):
         policy = self._progress.sizePolicy()
         policy.setHorizontalPolicy(QSizePolicy.Policy.Preferred)
         self._progress.setSizePolicy(policy)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 12, 0)
-        row.setSpacing(10)
-        row.addWidget(self._words, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self._button)
-        row.addWidget(self._texts)
+        row = row_of((self._words, self._progress, self._button, self._texts), 10, wide=self._words)
+        fill(self, (row,), 0, 12, 8, 12, 0)
 
     def _on_clicked(self) -> None:
         if self._comparison.stage is Stage.RUNNING:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QWidget
 
 from app.engine.why import CausePlace
 from app.i18n.number_text import Number
@@ -23,6 +23,7 @@ from app.telemetry.figures.history import History
 from app.telemetry.figures.numbers import clock
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
+from app.ui.widgets import fill
 from engine.protocol.messages import Loaded
 
 _COLUMN = 380
@@ -238,10 +239,5 @@ class TelemetryPanel(QWidget):
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.comparison_bar)
-        column.addWidget(self._caption)
         self._pages.addWidget(self._scroll)
-        column.addWidget(self._pages, 1)
+        fill(self, (self.comparison_bar, self._caption, self._pages), 0, high=self._pages)

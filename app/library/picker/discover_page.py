@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QProgressBar, QStackedWidget, QWidget
 
 from app.hub.names import named_repo
 from app.hub.search import SearchQuery
@@ -18,7 +18,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import label, row_of
+from app.ui.widgets import fill, label, row_of
 from engine.protocol.variants import split_source
 
 DEBOUNCE_MS = 300
@@ -70,20 +70,12 @@ class DiscoverPage(QWidget):
         self._show_suggestions()
 
     def _lay_out(self) -> None:
-        filters = row_of((self.size_choice, self.runs_here), 12)
-        filters.addStretch(1)
+        filters = row_of((self.size_choice, self.runs_here, None), 12)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 8, 8)
-        column.setSpacing(8)
-        column.addWidget(self.field)
-        column.addLayout(filters)
-        column.addWidget(self.progress)
-        column.addWidget(self.notices)
-        column.addWidget(self.caption)
-        column.addWidget(self.stack, 1)
+        parts = (self.field, filters, self.progress, self.notices, self.caption, self.stack)
+        fill(self, parts, 8, 14, 14, 8, 8, high=self.stack)
         hold = self.progress.sizePolicy()
         hold.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(hold)
