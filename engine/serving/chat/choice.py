@@ -10,8 +10,8 @@ from engine.serving.chat.request import ChatFields
 from engine.serving.chat.resource import ChatFinishReason
 from engine.serving.figures import timings_of
 from engine.serving.token_log_probs import Likely, said_tokens
+from engine.text.backend import REPLACEMENT
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
-from engine.text.text_stream import REPLACEMENT
 
 Part = dict[str, Any]
 

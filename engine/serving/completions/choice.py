@@ -9,7 +9,7 @@ from engine.serving.answers import Ended, Progress, Step
 from engine.serving.completions.request import CompletionFields
 from engine.serving.figures import timings_of
 from engine.serving.token_log_probs import SaidToken, said_tokens
-from engine.text.text_stream import REPLACEMENT
+from engine.text.backend import REPLACEMENT
 
 Part = dict[str, Any]
 

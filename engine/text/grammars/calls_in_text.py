@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.protocol.options import CallMark
-from engine.text.grammars.grammar import NOTHING, AnswerState
+from engine.text.grammars.grammar import NOTHING, AnswerState, Free
 from engine.text.grammars.reasoning_first import Masks
 
 
@@ -52,7 +52,7 @@ class CallMarks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FreeText:
+class FreeText(Free):
     """An answer that has not called anything yet; `tail`: the last of it, which may be the beginning of a mark.
 
     `is_first`: the whole answer may be that. What a token writes behind a mark belongs to the call.
@@ -61,7 +61,6 @@ class FreeText:
     calls: CallMarks = field(repr=False)
     tail: bytes = b""
     is_first: bool = False
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """A mark begins the call; most tokens come nowhere near one."""
@@ -85,9 +84,6 @@ class FreeText:
     def allowed(self) -> bytes | None:
         """Anything, but for a mark with what no call goes on with in the same token."""
         return self.calls.wrong(self.tail, is_first=self.is_first)
-
-    def settle(self) -> None:
-        """Nothing to forget."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

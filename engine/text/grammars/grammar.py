@@ -32,6 +32,20 @@ class AnswerState(Protocol):
         """The answer has come to here and will not go back; raises `InputError` where nothing can follow."""
 
 
+class Free:
+    """What states share in which an answer goes on as it likes."""
+
+    __slots__ = ()
+    is_possible = True
+
+    def allowed(self) -> bytes | None:
+        """Anything."""
+        return None
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
 class Grammar:
     """The constraint of one answer. Whatever the library complains of, panics included, is an `InputError`.
 
@@ -164,7 +178,7 @@ class GrammarState:
             state = above
 
 
-class Unconstrained:
+class Unconstrained(Free):
     """A text of which nothing more is asked."""
 
     def __init__(self, *, is_possible: bool) -> None:
@@ -175,13 +189,6 @@ class Unconstrained:
         """The same."""
         del token
         return self
-
-    def allowed(self) -> bytes | None:
-        """Every token."""
-        return None
-
-    def settle(self) -> None:
-        """Nothing to forget."""
 
 
 ANYTHING = Unconstrained(is_possible=True)

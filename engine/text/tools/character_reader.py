@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece
 
 T = TypeVar("T")
 Reading = Generator[None, str, T]
 Write = Callable[[str], None]
+LONGEST_NAME = 256  # characters
 
 
 class Malformed(Exception):  # noqa: N818  # what the text is
@@ -71,6 +72,36 @@ class CharacterReader:
         while (character := (yield from self.take())).isspace():
             pass
         return character
+
+    def peek(self) -> Reading[str]:
+        """The same, which stays to be taken."""
+        character = yield from self.skip_space()
+        self.give_back(character)
+        return character
+
+    def refuse(self, character: str) -> NoReturn:
+        """The character that was taken last is not what a call goes on with."""
+        self.give_back(character)
+        raise Malformed
+
+    def expect(self, mark: str) -> Reading[None]:
+        """Take the mark, which whitespace may precede; raises `Malformed` where another text follows."""
+        yield from self.peek()
+        if not (yield from self.match((mark,))):
+            raise Malformed
+
+    def name_until(self, ends: tuple[str, ...]) -> Reading[tuple[str, str]]:
+        """A name, and which of the marks came behind it."""
+        yield from self.peek()
+        name = ""
+        while not (end := (yield from self.match(ends))):
+            character = yield from self.take()
+            name += character
+            if not character or character in "<>{}" or len(name) > LONGEST_NAME:
+                raise Malformed
+        if not name.strip():
+            raise Malformed
+        return name.strip(), end
 
     def match(self, marks: Sequence[str]) -> Reading[str]:
         """The mark that comes next; empty where it is none of them, and nothing is taken then."""

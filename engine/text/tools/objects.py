@@ -30,8 +30,7 @@ class Objects:
         if in_list:
             character = yield from characters.skip_space()
         if character != "{":
-            characters.give_back(character)
-            raise Malformed
+            characters.refuse(character)
         while character == "{":
             yield from _Object(self, characters, tools).read()
             character = yield from self._next(characters, "]" if in_list else "")
@@ -81,8 +80,7 @@ class _Object:
             if character == "}":
                 return
             if character != ",":
-                characters.give_back(character)
-                raise Malformed
+                characters.refuse(character)
 
     def _member(self, key: str, is_outer: bool) -> Reading[None]:
         characters = self._characters
@@ -128,5 +126,4 @@ class _Object:
     def _expect(self, wanted: str) -> Reading[None]:
         character = yield from self._characters.skip_space()
         if character != wanted:
-            self._characters.give_back(character)
-            raise Malformed
+            self._characters.refuse(character)
