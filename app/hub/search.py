@@ -1,7 +1,7 @@
 """Search of the hub, page by page: rows read from its listing without trusting it, and the list of all pages."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,11 +124,9 @@ _EXPAND = (
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is looked for. `words` are part of a model's name, `author` its owner; `sort` as the hub calls it."""
+    """What is looked for: `words` are part of a model's name."""
 
     words: str = ""
-    author: str = ""
-    sort: str = "downloads"
     page_rows: int = 50
 
 
@@ -149,15 +147,9 @@ def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "
     if next_page:
         found, following = client.json(next_page, stop, _MOST_BYTES)
     else:
-        asked = {
-            "search": query.words.strip(),
-            "author": query.author,
-            "sort": query.sort,
-            "limit": query.page_rows,
-            "expand": list(_EXPAND),
-        }
-        given = {name: value for name, value in asked.items() if value}
-        found, following = client.json("api/models", stop, _MOST_BYTES, given)
+        asked = {"sort": "downloads", "limit": query.page_rows, "expand": list(_EXPAND)}
+        named = {"search": words} if (words := query.words.strip()) else {}
+        found, following = client.json("api/models", stop, _MOST_BYTES, named | asked)
     if not isinstance(found, list):
         raise unusable(client.endpoint, say("its answer is no list of models"))
     return SearchPage(tuple(row for row in map(row_of, found) if row is not None and row.usable), following)
@@ -169,30 +161,22 @@ class SearchResults:
     def __init__(self) -> None:
         self.rows: list[ModelRow] = []
         self.next_page = ""
-        self._places: dict[str, int] = {}
+        self._known: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def place(self, repo: str) -> int | None:
-        """Where a model stands in the list."""
-        return self._places.get(repo)
-
     def clear(self) -> None:
         """Forget everything, before another search."""
         self.rows.clear()
-        self._places.clear()
+        self._known.clear()
         self.next_page = ""
 
     def add(self, page: SearchPage) -> range:
         """Append a page; returns the places of the rows that are new."""
-        self.next_page = page.next_page
-        return self._append(page.rows)
-
-    def _append(self, rows: Iterable[ModelRow]) -> range:
-        begin = len(self.rows)
-        for row in rows:
-            if row.repo not in self._places:
-                self._places[row.repo] = len(self.rows)
+        self.next_page, begin = page.next_page, len(self.rows)
+        for row in page.rows:
+            if row.repo not in self._known:
+                self._known.add(row.repo)
                 self.rows.append(row)
         return range(begin, len(self.rows))
