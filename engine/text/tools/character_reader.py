@@ -33,7 +33,7 @@ class CharacterReader:
         self._make_id = make_id
         self._place = -1
         self._ahead: list[str] = []  # given back, the next one last
-        self._is_over = False
+        self.is_over = False  # whether the end of the text was met; what was given back may be left
         self._read: deque[str] = deque()  # since the last piece
         self._space = ""
         self._pieces: list[Piece] = []
@@ -43,20 +43,15 @@ class CharacterReader:
         """How many calls have begun."""
         return self._place + 1
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the end of the text was met; what was given back may be left."""
-        return self._is_over
-
     def take(self) -> Reading[str]:
         """The next character; empty at the end of the text, again and again."""
         if self._ahead:
             character = self._ahead.pop()
-        elif self._is_over:
+        elif self.is_over:
             return ""
         else:
             character = yield
-            self._is_over = not character
+            self.is_over = not character
         if character:
             self._read.append(character)
         return character
