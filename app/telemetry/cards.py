@@ -249,13 +249,15 @@ MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""
 
 _WIDEST = "9,999"
+_MEAN_SPEED = Series(mark("mean"), mean_tokens_per_second, "strong")
+_MEAN_PASS = Series(mark("mean"), mean_tokens_per_pass, "strong")
 
 
 def build_cards(scope: Scope) -> tuple[Card, ...]:
     """One card per figure; those over time share `scope`."""
     return (
-        Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
-        Card(TOKENS_PER_PASS, _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass())),
+        Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _MEAN_SPEED)),
+        Card(TOKENS_PER_PASS, _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _MEAN_PASS)),
         Card(TIME, StackChart(scope)),
         Card(TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
         Card(
@@ -271,14 +273,6 @@ def build_cards(scope: Scope) -> tuple[Card, ...]:
         Card(CALIBRATION, CalibrationChart()),
         Card(MEMORY, MemoryPicture()),
     )
-
-
-def _mean_speed() -> Series:
-    return Series(mark("mean"), mean_tokens_per_second, "strong")
-
-
-def _mean_pass() -> Series:
-    return Series(mark("mean"), mean_tokens_per_pass, "strong")
 
 
 def _lines(scope: Scope, *series: Series) -> LineChart:
