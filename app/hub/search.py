@@ -25,22 +25,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 class ModelRow:
     """One model of the hub. Numbers are 0 and texts empty where the hub says nothing.
 
-    `weight_bytes`: what the safetensors files hold, about; `number_types`: such as `BF16`; `formats`: those of its
-    weights, as people call them (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `updated`: ISO 8601;
-    `model_type`: the family that its config.json names; `task`: what the model is for, as the hub calls it;
-    `revision`: the commit that all this is about.
+    `weight_bytes`: what the safetensors files hold, about; `formats`: those of its weights, as people call them
+    (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `model_type`: the family that its config.json names;
+    `task`: what the model is for, as the hub calls it; `revision`: the commit that all this is about.
     """
 
     repo: str
     revision: str = ""
     parameters: int = 0
     weight_bytes: int = 0
-    number_types: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     licence: str = ""
     gated: str = ""
-    downloads: int = 0
-    updated: str = ""
     model_type: str = ""
     task: str = ""
 
@@ -68,7 +64,6 @@ def row_of(described: object) -> ModelRow | None:
     if not isinstance(repo, str) or not is_repo_id(repo):
         return None
     sizes, tags = _sizes(described.get("safetensors")), _tags(described.get("tags"))
-    number_types = tuple(sorted(sizes, key=lambda kind: -sizes[kind]))
     config, commit = described.get("config"), described.get("sha")
     gated, gguf = described.get("gated"), described.get("gguf")
     is_gguf = isinstance(gguf, dict) and bool(gguf)
@@ -77,12 +72,9 @@ def row_of(described: object) -> ModelRow | None:
         revision=commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else "",
         parameters=sum(sizes.values()) or (count(gguf.get("total")) if isinstance(gguf, dict) else 0),
         weight_bytes=sum(number * _BITS.get(kind, 16) // 8 for kind, number in sizes.items()),
-        number_types=number_types,
-        formats=formats_of(tags, config, number_types, is_gguf),
+        formats=formats_of(tags, config, sorted(sizes, key=lambda kind: -sizes[kind]), is_gguf),
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
-        downloads=count(described.get("downloads")),
-        updated=text(described.get("lastModified"), 40),
         model_type=_family(config, gguf),
         task=text(described.get("pipeline_tag"), 60),
     )
@@ -116,10 +108,7 @@ def _licence(card: object, tags: set[str]) -> str:
 
 
 _MOST_BYTES = 32 << 20
-_EXPAND = (
-    "cardData", "config", "downloads", "gated", "gguf", "lastModified", "likes", "pipeline_tag", "safetensors", "sha",
-    "tags",
-)  # fmt: skip
+_EXPAND = ["cardData", "config", "gated", "gguf", "pipeline_tag", "safetensors", "sha", "tags"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +136,7 @@ def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "
     if next_page:
         found, following = client.json(next_page, stop, _MOST_BYTES)
     else:
-        asked = {"sort": "downloads", "limit": query.page_rows, "expand": list(_EXPAND)}
+        asked = {"sort": "downloads", "limit": query.page_rows, "expand": _EXPAND}
         named = {"search": words} if (words := query.words.strip()) else {}
         found, following = client.json("api/models", stop, _MOST_BYTES, named | asked)
     if not isinstance(found, list):

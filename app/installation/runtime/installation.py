@@ -38,7 +38,7 @@ class Installation:
         self._lock = lock
         self._control = Control()
         self._tracker = Tracker(0, Request(lock.build), dependencies.downloads.clock)
-        self._progress = InstallProgress(build=lock.build, is_local=bool(wanted.wheels))
+        self._progress = InstallProgress(is_local=bool(wanted.wheels))
         self._guard = threading.Lock()
         self._leaving = False
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QProgressBar, QStackedWidget, QWidget
 
 from app.hub.names import named_repo
@@ -13,7 +13,7 @@ from app.library.hub_queries import SearchController, SearchPhase, SearchState
 from app.library.local.local_models import LocalModels
 from app.library.pairing.room import Room
 from app.library.pairing.suggestions import Suggestion
-from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
+from app.library.picker.entry import Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.ui.notices import Notice, NoticeStack, Tone
@@ -29,8 +29,6 @@ _SUGGESTED = mark("Suggested pairs. Nothing is asked of the hub before you type 
 
 class DiscoverPage(QWidget):
     """A search field, filters, and the list."""
-
-    typed = Signal()
 
     def __init__(
         self,
@@ -205,7 +203,3 @@ class DiscoverPage(QWidget):
     def _on_typed(self, text: str) -> None:
         self.field.setFocus()
         self.field.insert(text)
-
-    def chosen(self) -> Entry | None:
-        """The entry that is chosen."""
-        return self.view.current

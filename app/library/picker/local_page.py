@@ -33,7 +33,6 @@ UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"
 class LocalPage(QWidget):
     """`repair_requested` carries the name of a model of the hub whose damaged files have been removed."""
 
-    typed = Signal()
     repair_requested = Signal(str)
 
     def __init__(

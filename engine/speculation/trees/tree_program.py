@@ -121,11 +121,6 @@ class TreeProgram:
         """G: the most tokens that a pass over at most `nodes` nodes in `levels` levels can yield on average."""
         return float(self._gains[self._level(levels)][nodes])
 
-    def gains(self, levels: int) -> list[float]:
-        """`gain` for 1, 2, ... nodes."""
-        found: list[float] = self._gains[self._level(levels)][1:].tolist()
-        return found
-
     def shape(self, nodes: int, levels: int) -> TreeShape:
         """The smallest tree that reaches `gain`."""
         parents = [-1]
