@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import SECONDS_TO_WAIT, ApiError
+from engine.serving.guard.errors import SOON, ApiError
 
 MOST_ADDRESSES = 1024  # whose rates are remembered
 
@@ -103,7 +103,7 @@ class BodyShare:
                 say("The server has no memory left for requests as long as this one."),
                 say("Ask again when some are answered."),
                 code="too_much_at_once",
-                headers={"retry-after": str(SECONDS_TO_WAIT)},
+                headers=SOON,
             )
         self._budget.bytes_free -= count
         self._bytes += count
