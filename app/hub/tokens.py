@@ -20,12 +20,12 @@ _FORM = re.compile(r"[\x21-\x7e]{1,512}")
 
 
 class TokenOrigin(Enum):
-    """Where a token comes from; those above win."""
+    """Where a token comes from, in words; those above win."""
 
     ENVIRONMENT = say("the variable HF_TOKEN")
     KEYRING = say("the system's keyring")
     HUB_CLIENT = say("the hub's command line tool")
-    NONE = "nowhere"
+    NONE = ""
 
 
 @dataclass(frozen=True, slots=True)

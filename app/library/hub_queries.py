@@ -13,9 +13,7 @@ from app.hub.facts import ModelFacts, fetch_facts, prune_facts
 from app.hub.failures import HubError, Reason
 from app.hub.search import SearchPage, SearchQuery, SearchResults, search
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.i18n.sentences import error_text
-from app.i18n.translation import tr
-from app.i18n.wording import mark
+from app.i18n.sentences import error_text, translated
 from app.library.variants import VariantChoice, list_variants
 from app.system.background import Stop
 from app.ui.jobs import Job, Jobs, Work
@@ -224,11 +222,6 @@ class VariantsController(QObject):
 
 _SHOWN_LETTERS = 4
 _LEAST_TO_SHOW = 12
-_ORIGINS = {
-    TokenOrigin.ENVIRONMENT: mark("the variable HF_TOKEN"),
-    TokenOrigin.KEYRING: mark("the system's keyring"),
-    TokenOrigin.HUB_CLIENT: mark("the hub's command line tool"),
-}
 
 
 class HubTokenController(QObject):
@@ -273,7 +266,7 @@ class HubTokenController(QObject):
         job.failed.connect(self._on_failed)
 
     def _on_found(self, token: Token) -> None:
-        origin = tr(_ORIGINS[token.origin]) if token.origin in _ORIGINS else ""
+        origin = translated(token.origin.value)
         self.told.emit(masked(token.secret), origin, token.origin is TokenOrigin.KEYRING)
 
     def _on_failed(self, error: CoppiceError) -> None:
