@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Role
 from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import ToolCall
+from engine.serving.bounds import MOST_PARTS, Text
+from engine.serving.endpoints.sampling_fields import Asked
 
 Speaker = Literal["system", "user", "assistant"]
 
@@ -87,8 +89,15 @@ class Conversation:
         return ChatMessage(turn.role, text, tuple(turn.calls))
 
 
-class HasText(Protocol):
+class TextPart(Asked):
     """A part of a message."""
+
+    type: Literal["text"]
+    text: Text
+
+
+class HasText(Protocol):
+    """The same in any API."""
 
     text: str
 
@@ -106,6 +115,11 @@ def refuse_media(part: object) -> object:
     if isinstance(kind, str) and kind in OTHER_MEDIA:
         raise InputError(say("Sound, video and files cannot be read here."), say("Send text alone."))
     return part
+
+
+TextParts = Annotated[
+    list[Annotated[TextPart, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
+]
 
 
 def only_tools(*kinds: str) -> BeforeValidator:
