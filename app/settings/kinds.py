@@ -39,6 +39,10 @@ class Option:
         """A field of a record that is this option, and has this value until somebody sets it."""
         return option(value, self)
 
+    def in_form(self, value: _Value) -> _Value:
+        """The same of what only a form shows."""
+        return option(value, form=self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Option):
