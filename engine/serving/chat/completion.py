@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from weakref import ref
 
 from engine.protocol.messages import Prefilled, Round, Statistics
-from engine.protocol.round_json import finished_to_json, prefilled_to_json, round_to_json
+from engine.protocol.round_json import round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.resource import ChatFinishReason
@@ -40,7 +40,7 @@ class ChoiceWriter:
         """The step as parts of chunks; none where there is nothing to tell."""
         match step:
             case Prefilled():
-                yield self._part({"role": "assistant", "content": ""}, own={"prefilled": prefilled_to_json(step)})
+                yield self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
             case Progress(round=of, pieces=pieces):
                 self.accepted_nodes += len(of.accepted) - 1
                 own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
@@ -50,7 +50,7 @@ class ChoiceWriter:
                 self.statistics = finished.statistics or Statistics()
                 if finished.reason == "stop":
                     self._reason = "tool_calls" if self._calls else "stop"
-                part = self._part({}, own={"finished": finished_to_json(finished)}, reason=self._reason)
+                part = self._part({}, own={"finished": asdict(finished)}, reason=self._reason)
                 yield {**part, "timings": timings_of(self.statistics, self.accepted_nodes).model_dump()}
             case Alive():
                 return

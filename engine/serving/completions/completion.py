@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 from weakref import ref
 
 from engine.protocol.messages import Finished, Generate, Prefilled, Round, Statistics
-from engine.protocol.round_json import finished_to_json, prefilled_to_json, round_to_json
+from engine.protocol.round_json import round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step, answer
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.completions.request import CompletionFields
@@ -36,7 +36,7 @@ class TextChoiceWriter:
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
         if isinstance(step, Prefilled) and self._asked.tells_rounds:
-            yield self._part("", {"prefilled": prefilled_to_json(step)})
+            yield self._part("", {"prefilled": asdict(step)})
         elif isinstance(step, Progress):
             of = step.round
             self.accepted_nodes += len(of.accepted) - 1
@@ -57,7 +57,7 @@ class TextChoiceWriter:
     def _end(self, finished: Finished) -> Part:
         self.statistics = finished.statistics or Statistics()
         self._reason = "stop" if finished.reason == "stop" else "length"
-        part = self._part(finished.text, {"finished": finished_to_json(finished)}, reason=self._reason)
+        part = self._part(finished.text, {"finished": asdict(finished)}, reason=self._reason)
         return {**part, "timings": timings_of(self.statistics, self.accepted_nodes).model_dump()}
 
     def _part(self, text: str, own: Part, log_probs: Part | None = None, reason: str | None = None) -> Part:
