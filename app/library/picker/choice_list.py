@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QAbstractItemModel, QMargins, QModelIndex, QObject, QPersistentModelIndex, QRect, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QPainter
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.ui.theme import Colors
@@ -23,11 +23,17 @@ def bold(font: QFont) -> QFont:
 class LineDelegate(QStyledItemDelegate):
     """Paints what all lines have, in the theme's colours."""
 
-    edges, radius = QMargins(4, 2, 4, 2), 8
+    edges, radius = (4, 2, -4, -2), 8
+    rows, room = 1, 0  # of words, and pixels above, below and between them
 
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.colors = colors
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """The same for all."""
+        del index
+        return QSize(0, self.rows * QFontMetrics(option.font).lineSpacing() + self.room)
 
     def begin(self, painter: QPainter, option: QStyleOptionViewItem, usable: bool = True) -> bool:
         """The ground of a line that is chosen or pointed at; returns whether it is chosen."""
@@ -37,7 +43,7 @@ class LineDelegate(QStyledItemDelegate):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
             rect: QRect = option.rect
-            painter.drawRoundedRect(rect.marginsRemoved(self.edges), self.radius, self.radius)
+            painter.drawRoundedRect(rect.adjusted(*self.edges), self.radius, self.radius)
         return chosen
 
     def write(self, painter: QPainter, line: QRect, words: str, color: str) -> None:
@@ -50,7 +56,7 @@ class LineDelegate(QStyledItemDelegate):
 class ChoiceDelegate(LineDelegate):
     """Paints what lines have of which one is chosen."""
 
-    edges, radius = QMargins(2, 1, 2, 1), 6
+    edges, radius = (2, 1, -2, -1), 6
 
     def paint_mark(self, painter: QPainter, left: int, middle: int, chosen: bool, usable: bool = True) -> None:
         """A circle, with a dot in it where the line is chosen."""

@@ -1,6 +1,6 @@
 """The drafts of a target: the good ones first, none, and those that cannot be used, greyed out with the reason."""
 
-from PySide6.QtCore import QAbstractListModel, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QObject, QRect, Qt
 from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
@@ -70,10 +70,7 @@ class DraftModel(QAbstractListModel):
 class DraftDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the name, and the reason under it."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """Two lines."""
-        del index
-        return QSize(0, 2 * QFontMetrics(option.font).lineSpacing() + 2 * _GAP)
+    rows, room = 2, 2 * _GAP
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One draft."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
@@ -174,10 +174,7 @@ _DOT = 7
 class EntryDelegate(LineDelegate):
     """Three lines a model, all of one height."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """The same for all."""
-        del index
-        return QSize(0, 3 * QFontMetrics(option.font).lineSpacing() + 2 * _ABOVE + 2 * _BETWEEN)
+    rows, room = 3, 2 * _ABOVE + 2 * _BETWEEN
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One model."""

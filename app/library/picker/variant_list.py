@@ -1,6 +1,6 @@
 """The variants of a repository: the number format, the size, and how it would run here, a line each."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
@@ -76,14 +76,11 @@ class VariantModel(QAbstractListModel):
 class VariantDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the number format, the size, and the estimate in its colour."""
 
+    room = 2 * _GAP
+
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
         super().__init__(colors, parent)
         self.widths = (0, 0)  # of the names and of the sizes
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """One line."""
-        del index
-        return QSize(0, QFontMetrics(option.font).lineSpacing() + 2 * _GAP)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One variant."""

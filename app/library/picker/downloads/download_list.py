@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from PySide6.QtCore import QAbstractListModel, QObject, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QObject, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
@@ -101,10 +101,7 @@ _TIP = Qt.ItemDataRole.ToolTipRole
 class DownloadDelegate(LineDelegate):
     """A name, a bar, and what is going on."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """Two lines and the bar."""
-        del index
-        return QSize(0, 2 * QFontMetrics(option.font).lineSpacing() + 2 * _ABOVE + 2 * _BETWEEN + _BAR)
+    rows, room = 2, 2 * _ABOVE + 2 * _BETWEEN + _BAR
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One download."""
