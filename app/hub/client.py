@@ -102,11 +102,9 @@ class HubClient(HttpClient):
     def require_online(self) -> None:
         """Raise `HubError` where the hub must not be asked."""
         if self._find_place().is_offline:
-            raise HubError(
-                Reason.OFFLINE,
-                say("Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
-                say("Models on this computer can be used; change it to reach the hub."),
-            )
+            words = say("Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.")
+            hint = say("Models on this computer can be used; change it to reach the hub.")
+            raise HubError(Reason.OFFLINE, words, hint)
 
     def file_address(self, repo: str, revision: str, name: str) -> str:
         """Where a file of a model lies on the hub."""

@@ -204,11 +204,8 @@ def read_whole(response: "httpx2.Response", what: str, most_bytes: int, stop: St
     """The body of an answer that is no file; raises `HubError` where it has no end."""
     body = read_some(response, most_bytes, stop)
     if len(body) > most_bytes:
-        raise HubError(
-            Reason.UNUSABLE,
-            say("{name} cannot be downloaded: its listing has no end.", name=what),
-            say("Do not use it."),
-        )
+        words = say("{name} cannot be downloaded: its listing has no end.", name=what)
+        raise HubError(Reason.UNUSABLE, words, say("Do not use it."))
     return body
 
 

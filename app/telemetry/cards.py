@@ -251,6 +251,7 @@ MEASURED = (BandwidthChart, MemoryPicture)
 _WIDEST = "9,999"
 _MEAN_SPEED = Series(mark("mean"), mean_tokens_per_second, "strong")
 _MEAN_PASS = Series(mark("mean"), mean_tokens_per_pass, "strong")
+_MEAN_ACCEPTED = Series(mark("accepted, mean"), mean_accepted, "compute")
 
 
 def build_cards(scope: Scope) -> tuple[Card, ...]:
@@ -260,14 +261,7 @@ def build_cards(scope: Scope) -> tuple[Card, ...]:
         Card(TOKENS_PER_PASS, _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _MEAN_PASS)),
         Card(TIME, StackChart(scope)),
         Card(TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
-        Card(
-            TREE_DEPTH,
-            _lines(
-                scope,
-                Series(mark("depth"), column("depth"), "pale", 1.0),
-                Series(mark("accepted, mean"), mean_accepted, "compute"),
-            ),
-        ),
+        Card(TREE_DEPTH, _lines(scope, Series(mark("depth"), column("depth"), "pale", 1.0), _MEAN_ACCEPTED)),
         Card(BANDWIDTH, BandwidthChart(scope)),
         Card(BY_DEPTH, DepthChart()),
         Card(CALIBRATION, CalibrationChart()),

@@ -62,10 +62,8 @@ class Conversation:
     def give_back(self, call: str, text: str) -> None:
         """What a tool gave back to the call with this id. Raises `InputError` where nobody made it."""
         if call not in self._calls:
-            raise InputError(
-                say("A result is for the call {name}, which is not in the conversation.", name=shown(call)),
-                say("Send the turn that made the call, too."),
-            )
+            words = say("A result is for the call {name}, which is not in the conversation.", name=shown(call))
+            raise InputError(words, say("Send the turn that made the call, too."))
         self._thought = ""
         self._turns.append(_Turn("tool", [text], answers=self._calls[call]))
 
@@ -128,10 +126,8 @@ def only_tools(*kinds: str) -> BeforeValidator:
     def check(tool: object) -> object:
         kind = tool.get("type") if isinstance(tool, dict) else None
         if isinstance(kind, str) and kind not in kinds:
-            raise InputError(
-                say("This server has no tool of the type {name}.", name=shown(kind)),
-                say("Leave it out: only tools that your own program runs can be called here."),
-            )
+            words = say("This server has no tool of the type {name}.", name=shown(kind))
+            raise InputError(words, say("Leave it out: only tools that your own program runs can be called here."))
         return tool
 
     return BeforeValidator(check)

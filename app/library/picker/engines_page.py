@@ -146,7 +146,8 @@ class EnginesPage(QWidget):
 
     def _show_engines(self) -> None:
         saved = self._choice.saved
-        self.entries.replace([_this_computer(), *map(_entry, saved)])
+        here = Entry(_THIS_COMPUTER, tr("This computer"), _THIS_COMPUTER, Where.HERE)
+        self.entries.replace([here, *map(_entry, saved)])
         self.hint.setVisible(not saved)
         if self.view.current is None:
             self.view.choose(self._chosen_key)
@@ -171,10 +172,6 @@ class EnginesPage(QWidget):
         self.use.setText(tr("Connect again") if is_chosen and engine else tr("Use"))
         for button in (self.change, self.rename, self.remove):
             button.setEnabled(engine is not None)
-
-
-def _this_computer() -> Entry:
-    return Entry(_THIS_COMPUTER, tr("This computer"), _THIS_COMPUTER, Where.HERE)
 
 
 def _entry(engine: SavedEngine) -> Entry:

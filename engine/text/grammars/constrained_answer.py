@@ -29,10 +29,8 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     if not begun.is_possible and constraint.marks and not constraint.other:
         return state  # a mark that somebody else's text mentions
     if not begun.is_possible:
-        raise InputError(
-            say("The answer that is to be continued does not fit the constraint."),
-            say("Ask for a new answer, or leave the constraint out."),
-        )
+        words = say("The answer that is to be continued does not fit the constraint.")
+        raise InputError(words, say("Ask for a new answer, or leave the constraint out."))
     return begun
 
 

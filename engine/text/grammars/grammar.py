@@ -168,10 +168,8 @@ class GrammarState:
         """Forget what was beside this text. Raises `InputError` where it leads no further."""
         assert self._mask != IMPOSSIBLE, "only what is allowed is said"
         if self.trouble:
-            raise InputError(
-                say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble),
-                say("Give a simpler constraint."),
-            )
+            words = say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble)
+            raise InputError(words, say("Give a simpler constraint."))
         state = self
         while (above := state.parent) and (above._mask or len(above._states) > 1):
             above._states, above._mask = {state.token: state}, None
