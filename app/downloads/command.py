@@ -28,11 +28,9 @@ class Reporter(Protocol):
 
     def show(self, progress: Progress) -> None:
         """Something may have changed."""
-        ...
 
     def finish(self, progress: Progress) -> None:
         """All is there."""
-        ...
 
 
 def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> int:

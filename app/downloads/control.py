@@ -26,28 +26,23 @@ class Control(Stop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kind: StopKind | None = None
-
-    @property
-    def kind(self) -> StopKind | None:
-        """What was asked for and not yet cleared."""
-        return self._kind
+        self.kind: StopKind | None = None  # what was asked for and not yet cleared
 
     def stop(self, kind: StopKind) -> None:
         """Ask the download to stop; a connection that it waits for is hung up."""
         with self._lock:
-            if self._kind is not StopKind.CANCEL:
-                self._kind = kind
+            if self.kind is not StopKind.CANCEL:
+                self.kind = kind
         self.ask()
 
     def clear(self) -> None:
         """Let it run again."""
         with self._lock:
-            self._kind = None
+            self.kind = None
             self._asked.clear()
 
     def check(self) -> None:
         """Raise `Stopped` if the download is to stop."""
         if self.asked:
-            assert self._kind is not None
-            raise Stopped(self._kind)
+            assert self.kind is not None
+            raise Stopped(self.kind)

@@ -19,27 +19,21 @@ class Destination(Protocol):
 
     def has(self, file: RemoteFile, check: Check) -> bool:
         """Whether the complete file is there already."""
-        ...
 
     def prepare(self) -> None:
         """Make the folders."""
-        ...
 
     def partial(self, file: RemoteFile) -> Path:
         """Where the file lies while it arrives; the same in every session."""
-        ...
 
     def keep(self, file: RemoteFile) -> None:
         """Make a partial file, which is complete and checked, one of the model's."""
-        ...
 
     def finish(self) -> None:
         """Everything is there: make it known."""
-        ...
 
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
         """Remove what is partial of these files, unless another program downloads it, and folders that are empty."""
-        ...
 
 
 def remove_if_empty(*folders: Path) -> None:

@@ -67,11 +67,8 @@ def is_full(error: OSError) -> bool:
 
 def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
     """The failure, in words."""
-    return OutOfSpaceError(
-        say("{size} more are needed on the disk of {folder}.", size=size_text(missing), folder=folder),
-        say("Free some space, then resume; what has arrived is kept."),
-        missing,
-    )
+    words = say("{size} more are needed on the disk of {folder}.", size=size_text(missing), folder=folder)
+    return OutOfSpaceError(words, say("Free some space, then resume; what has arrived is kept."), missing)
 
 
 def pieces(file: BinaryIO | FileIO, check: Check) -> Iterator[bytes]:

@@ -76,7 +76,7 @@ class Download:
         except OSError as error:
             self._tracker.stop(*self._verdict(error))
         else:
-            self._tracker.finish(str(path))
+            self._tracker.stop(State.DONE, path=str(path))
 
     def fail(self) -> None:
         """Be failed for a reason that nobody foresaw."""

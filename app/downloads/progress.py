@@ -177,17 +177,11 @@ class Tracker:
             self._progress = replace(self._progress, state=state, message=words)
             self._retry_at = self._clock() + seconds
 
-    def stop(self, state: State, error: CoppiceError | None = None) -> None:
-        """Nothing more happens, because of an error or because somebody asked for it."""
+    def stop(self, state: State, error: CoppiceError | None = None, path: str = "") -> None:
+        """Nothing more happens, because of an error, because somebody asked for it, or as all is there, in `path`."""
         message, hint = (error.message, error.hint) if error else ("", "")
         with self._lock:
-            self._progress = replace(self._progress, state=state, message=message, hint=hint, error=error)
-            self._retry_at = None
-
-    def finish(self, path: str) -> None:
-        """All is there."""
-        with self._lock:
-            self._progress = replace(self._progress, state=State.DONE, message="", hint="", error=None, path=path)
+            self._progress = replace(self._progress, state=state, message=message, hint=hint, error=error, path=path)
             self._retry_at = None
 
     def expect(self, plan: "Plan") -> None:

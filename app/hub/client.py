@@ -59,7 +59,7 @@ class HubClient(HttpClient):
         if urlsplit(url)[:2] != urlsplit(self.endpoint)[:2]:
             raise offline(say("it points to another host for its next page"))
         what = repo or self.endpoint
-        with self._ask("GET", url, stop, repo, query) as response:
+        with self._ask(url, stop, repo, query) as response:
             content = read_whole(response, what, most_bytes, stop)
             following = str(response.links.get("next", {}).get("url", ""))
         try:
@@ -71,7 +71,7 @@ class HubClient(HttpClient):
     def part(self, repo: str, revision: str, name: str, stop: Stop, first: int, count: int) -> Part:
         """At most `count` bytes of a file from `first` on, however much a server would send."""
         wanted = {"Range": f"bytes={first}-{first + count - 1}"}
-        with self._ask("GET", self.file_address(repo, revision, name), stop, repo, headers=wanted) as response:
+        with self._ask(self.file_address(repo, revision, name), stop, repo, headers=wanted) as response:
             if response.status_code == 416:
                 raise unusable(repo, say("one of its files is shorter than such a file can be"))
             if response.status_code == 206:
@@ -86,7 +86,7 @@ class HubClient(HttpClient):
 
     def small_file(self, repo: str, revision: str, name: str, stop: Stop, most_bytes: int) -> bytes:
         """A whole file; `HubError` if it is larger than `most_bytes`."""
-        with self._ask("GET", self.file_address(repo, revision, name), stop, repo) as response:
+        with self._ask(self.file_address(repo, revision, name), stop, repo) as response:
             content = read_some(response, most_bytes, stop)
         if len(content) > most_bytes:
             raise unusable(repo, say("its {file} is larger than {size} MB", file=name, size=most_bytes >> 20))
@@ -97,21 +97,14 @@ class HubClient(HttpClient):
     ) -> AbstractContextManager["httpx2.Response"]:
         """The answer that carries a file, from `first_byte` on if the server knows how to; it is not read yet."""
         headers = {"Range": f"bytes={first_byte}-"} if first_byte else {}
-        return self._ask("GET", self.file_address(repo, revision, name), stop, repo, headers=headers)
-
-    def require_access(self, repo: str, revision: str, stop: Stop) -> None:
-        """Raise `HubError`, saying which of four reasons it is, where files of the model would not be handed out."""
-        with self._ask("HEAD", self.file_address(repo, revision, "config.json"), stop, repo):
-            pass
+        return self._ask(self.file_address(repo, revision, name), stop, repo, headers=headers)
 
     def require_online(self) -> None:
         """Raise `HubError` where the hub must not be asked."""
         if self._find_place().is_offline:
-            raise HubError(
-                Reason.OFFLINE,
-                say("Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
-                say("Models on this computer can be used; change it to reach the hub."),
-            )
+            words = say("Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE.")
+            hint = say("Models on this computer can be used; change it to reach the hub.")
+            raise HubError(Reason.OFFLINE, words, hint)
 
     def file_address(self, repo: str, revision: str, name: str) -> str:
         """Where a file of a model lies on the hub."""
@@ -119,7 +112,6 @@ class HubClient(HttpClient):
 
     def _ask(
         self,
-        method: str,
         url: str,
         stop: Stop,
         repo: str,
@@ -128,4 +120,4 @@ class HubClient(HttpClient):
     ) -> AbstractContextManager["httpx2.Response"]:
         stop.check()
         self.require_online()
-        return self.request(method, url, stop, repo, query, headers)
+        return self.request("GET", url, stop, repo, query, headers)

@@ -140,16 +140,14 @@ class ModelFacts:
 
     `repo`: what the model is called, `org/name` or, of a GGUF variant, `org/name:Q4_K_M`;
     `weight_bytes`: what its weight files take; `tokenizer_files`: name and digest of each file that a tokenizer is
-    made of, so that equal ones mean the same tokenizer; `tokenizer_bytes`: the size of its tokenizer.json.
+    made of, so that equal ones mean the same tokenizer.
     """
 
     repo: str
     revision: str
     folder: Path
-    model_type: str
     weight_bytes: int
     tokenizer_files: tuple[tuple[str, str], ...]
-    tokenizer_bytes: int = 0
 
 
 def fetch_facts(client: HubClient, source: str, cache: Path, stop: Stop, revision: str = "") -> ModelFacts:
@@ -199,10 +197,8 @@ def read_facts(folder: Path) -> ModelFacts | None:
         repo=text(kept.get("name")),
         revision=text(kept.get("revision")),
         folder=folder,
-        model_type=text(kept.get("model_type")),
         weight_bytes=count(kept.get("weight_bytes")),
         tokenizer_files=files,
-        tokenizer_bytes=count(kept.get("tokenizer_bytes")),
     )
 
 
@@ -229,33 +225,28 @@ def _keep(cache: Path, source: str, model: RemoteModel, write: Callable[[Path], 
 def _write_facts(model: RemoteModel, folder: Path) -> None:
     """Everything into `folder`, facts.json last."""
     config = model.file("config.json", _MOST_CONFIG_BYTES)
-    model_type = text(model.parsed("config.json", config).get("model_type"), 60)
+    model.parsed("config.json", config)  # raises for what is none
     (folder / "config.json").write_bytes(config)
     if QUANTIZATION in model.listing.files:
         (folder / QUANTIZATION).write_bytes(model.file(QUANTIZATION, _MOST_CONFIG_BYTES))
     sizes = _write_heads(model, folder, _shards(model, folder))
     files = model.listing.files
     tokenizer_files = [(name, files[name].etag) for name in TOKENIZER_FILES if name in files]
-    tokenizer_bytes = files["tokenizer.json"].bytes if "tokenizer.json" in files else 0
-    _write_about(
-        folder, model, model.repo, model_type, sizes, tokenizer_files=tokenizer_files, tokenizer_bytes=tokenizer_bytes
-    )
+    _write_about(folder, model, model.repo, sizes, tokenizer_files=tokenizer_files)
 
 
 def _write_variant(model: RemoteModel, variant: Variant, cache: Path, folder: Path) -> None:
     """The beginning of every part, under its own name; the first one holds the metadata and the vocabulary."""
     source = join_source(model.repo, variant.name)
     sizes: dict[str, int] = {}
-    model_type = ""
     for name in variant.files:
         like = None if sizes else _sibling_head(model, cache)
         head, whole_bytes = (like and model.gguf_table(name, like)) or model.gguf_head(name)
-        model_type = model_type or text(read_beginning(head).architecture, 60)
         file = name.rpartition("/")[2]
         (folder / file).write_bytes(head)
         sizes[file] = whole_bytes
     weight_bytes = model.listing.bytes_of(variant) or sum(sizes.values())
-    _write_about(folder, model, source, model_type, sizes, weight_bytes=weight_bytes)
+    _write_about(folder, model, source, sizes, weight_bytes=weight_bytes)
 
 
 def _sibling_head(model: RemoteModel, cache: Path) -> bytes | None:
@@ -268,20 +259,16 @@ def _sibling_head(model: RemoteModel, cache: Path) -> bytes | None:
     return None
 
 
-def _write_about(
-    folder: Path, model: RemoteModel, name: str, model_type: str, sizes: Mapping[str, int], **about: object
-) -> None:
+def _write_about(folder: Path, model: RemoteModel, name: str, sizes: Mapping[str, int], **about: object) -> None:
     """facts.json; `about` replaces what is said of weights and tokenizer."""
     described = {
         "kind": _KIND,
         "format": _FORMAT,
         "name": name,
         "revision": model.listing.row.revision,
-        "model_type": model_type,
         "sizes": sizes,
         "weight_bytes": sum(sizes.values()),
         "tokenizer_files": [],
-        "tokenizer_bytes": 0,
     }
     (folder / FACTS).write_text(json.dumps(described | about), encoding="utf-8")
 

@@ -54,11 +54,8 @@ class TransientError(HubError):
 
 def offline(detail: str) -> HubError:
     """The hub cannot be reached, whatever the reason."""
-    return HubError(
-        Reason.OFFLINE,
-        say("The model hub cannot be reached: {reason}.", reason=detail),
-        say("Models on this computer can be used."),
-    )
+    words = say("The model hub cannot be reached: {reason}.", reason=detail)
+    return HubError(Reason.OFFLINE, words, say("Models on this computer can be used."))
 
 
 def unusable(repo: str, what: str) -> HubError:
@@ -96,12 +93,8 @@ def _refusal(status: int, headers: Mapping[str, str], endpoint: str, repo_id: st
     if code == "GatedRepo":
         return _gated(status, words, repo_id, page)
     if code == "RevisionNotFound":
-        return HubError(
-            Reason.NOT_FOUND,
-            say("{name} has no such revision.", name=repo_id),
-            say("Check the branch or commit."),
-            page,
-        )
+        message = say("{name} has no such revision.", name=repo_id)
+        return HubError(Reason.NOT_FOUND, message, say("Check the branch or commit."), page)
     if code == "EntryNotFound":
         return HubError(
             Reason.NOT_FOUND, say("A file of {name} is no longer there.", name=repo_id), say("Try again."), page
@@ -110,12 +103,8 @@ def _refusal(status: int, headers: Mapping[str, str], endpoint: str, repo_id: st
         hint = say("Check the name; if it is private, log in first.")
         return HubError(Reason.NOT_FOUND, say("The hub has no model {name} that you can see.", name=repo_id), hint)
     why = words.rstrip(".")[:200] or say("it answered with {status}", status=status)
-    return HubError(
-        Reason.REFUSED,
-        say("The hub does not hand out {name}: {reason}.", name=repo_id, reason=why),
-        say("See {page}.", page=page),
-        page,
-    )
+    message = say("The hub does not hand out {name}: {reason}.", name=repo_id, reason=why)
+    return HubError(Reason.REFUSED, message, say("See {page}.", page=page), page)
 
 
 def proxy_refusal() -> HubError:

@@ -22,13 +22,9 @@ MAX_INDEX_BYTES = 64 << 20
 MAX_FILES = 10_000
 _MAX_LISTING_BYTES = 16 << 20
 _CONFIGS = (
-    "config.json",
-    "generation_config.json",
-    "tokenizer_config.json",
-    "chat_template.json",
-    "chat_template.jinja",
+    "config.json", "generation_config.json", "tokenizer_config.json", "chat_template.json", "chat_template.jinja",
     QUANTIZATION,
-)
+)  # fmt: skip
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DO_NOT_USE = say("Do not use this model, or tell its authors.")
@@ -168,11 +164,8 @@ def read_plan(repo_id: str, described: Any, variant: str = "", index: bytes = b"
     if not chosen:
         raise _nothing_to_fetch(repo_id, list(entries), variant)
     if not variant and "config.json" not in chosen:
-        raise HubError(
-            Reason.UNUSABLE,
-            say("{name} has no config.json.", name=repo_id),
-            say("Choose a model in the transformers format."),
-        )
+        words = say("{name} has no config.json.", name=repo_id)
+        raise HubError(Reason.UNUSABLE, words, say("Choose a model in the transformers format."))
     return Plan(repo_id, commit, tuple(_file(repo_id, name, entries[name]) for name in chosen))
 
 
@@ -243,8 +236,5 @@ def _content(sibling: dict[str, Any]) -> tuple[object, str]:
 
 
 def _strange(repo_id: str, why: str) -> HubError:
-    return HubError(
-        Reason.UNUSABLE,
-        say("{name} cannot be downloaded: {reason}.", name=repo_id, reason=why),
-        say("Check the hub's address (HF_ENDPOINT)."),
-    )
+    words = say("{name} cannot be downloaded: {reason}.", name=repo_id, reason=why)
+    return HubError(Reason.UNUSABLE, words, say("Check the hub's address (HF_ENDPOINT)."))

@@ -1,7 +1,7 @@
 """Search of the hub, page by page: rows read from its listing without trusting it, and the list of all pages."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,22 +25,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 class ModelRow:
     """One model of the hub. Numbers are 0 and texts empty where the hub says nothing.
 
-    `weight_bytes`: what the safetensors files hold, about; `number_types`: such as `BF16`; `formats`: those of its
-    weights, as people call them (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `updated`: ISO 8601;
-    `model_type`: the family that its config.json names; `task`: what the model is for, as the hub calls it;
-    `revision`: the commit that all this is about.
+    `weight_bytes`: what the safetensors files hold, about; `formats`: those of its weights, as people call them
+    (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `model_type`: the family that its config.json names;
+    `task`: what the model is for, as the hub calls it; `revision`: the commit that all this is about.
     """
 
     repo: str
     revision: str = ""
     parameters: int = 0
     weight_bytes: int = 0
-    number_types: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     licence: str = ""
     gated: str = ""
-    downloads: int = 0
-    updated: str = ""
     model_type: str = ""
     task: str = ""
 
@@ -68,7 +64,6 @@ def row_of(described: object) -> ModelRow | None:
     if not isinstance(repo, str) or not is_repo_id(repo):
         return None
     sizes, tags = _sizes(described.get("safetensors")), _tags(described.get("tags"))
-    number_types = tuple(sorted(sizes, key=lambda kind: -sizes[kind]))
     config, commit = described.get("config"), described.get("sha")
     gated, gguf = described.get("gated"), described.get("gguf")
     is_gguf = isinstance(gguf, dict) and bool(gguf)
@@ -77,12 +72,9 @@ def row_of(described: object) -> ModelRow | None:
         revision=commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else "",
         parameters=sum(sizes.values()) or (count(gguf.get("total")) if isinstance(gguf, dict) else 0),
         weight_bytes=sum(number * _BITS.get(kind, 16) // 8 for kind, number in sizes.items()),
-        number_types=number_types,
-        formats=formats_of(tags, config, number_types, is_gguf),
+        formats=formats_of(tags, config, sorted(sizes, key=lambda kind: -sizes[kind]), is_gguf),
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
-        downloads=count(described.get("downloads")),
-        updated=text(described.get("lastModified"), 40),
         model_type=_family(config, gguf),
         task=text(described.get("pipeline_tag"), 60),
     )
@@ -116,19 +108,14 @@ def _licence(card: object, tags: set[str]) -> str:
 
 
 _MOST_BYTES = 32 << 20
-_EXPAND = (
-    "cardData", "config", "downloads", "gated", "gguf", "lastModified", "likes", "pipeline_tag", "safetensors", "sha",
-    "tags",
-)  # fmt: skip
+_EXPAND = ["cardData", "config", "gated", "gguf", "pipeline_tag", "safetensors", "sha", "tags"]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is looked for. `words` are part of a model's name, `author` its owner; `sort` as the hub calls it."""
+    """What is looked for: `words` are part of a model's name."""
 
     words: str = ""
-    author: str = ""
-    sort: str = "downloads"
     page_rows: int = 50
 
 
@@ -149,15 +136,9 @@ def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "
     if next_page:
         found, following = client.json(next_page, stop, _MOST_BYTES)
     else:
-        asked = {
-            "search": query.words.strip(),
-            "author": query.author,
-            "sort": query.sort,
-            "limit": query.page_rows,
-            "expand": list(_EXPAND),
-        }
-        given = {name: value for name, value in asked.items() if value}
-        found, following = client.json("api/models", stop, _MOST_BYTES, given)
+        asked = {"sort": "downloads", "limit": query.page_rows, "expand": _EXPAND}
+        named = {"search": words} if (words := query.words.strip()) else {}
+        found, following = client.json("api/models", stop, _MOST_BYTES, named | asked)
     if not isinstance(found, list):
         raise unusable(client.endpoint, say("its answer is no list of models"))
     return SearchPage(tuple(row for row in map(row_of, found) if row is not None and row.usable), following)
@@ -169,30 +150,22 @@ class SearchResults:
     def __init__(self) -> None:
         self.rows: list[ModelRow] = []
         self.next_page = ""
-        self._places: dict[str, int] = {}
+        self._known: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def place(self, repo: str) -> int | None:
-        """Where a model stands in the list."""
-        return self._places.get(repo)
-
     def clear(self) -> None:
         """Forget everything, before another search."""
         self.rows.clear()
-        self._places.clear()
+        self._known.clear()
         self.next_page = ""
 
     def add(self, page: SearchPage) -> range:
         """Append a page; returns the places of the rows that are new."""
-        self.next_page = page.next_page
-        return self._append(page.rows)
-
-    def _append(self, rows: Iterable[ModelRow]) -> range:
-        begin = len(self.rows)
-        for row in rows:
-            if row.repo not in self._places:
-                self._places[row.repo] = len(self.rows)
+        self.next_page, begin = page.next_page, len(self.rows)
+        for row in page.rows:
+            if row.repo not in self._known:
+                self._known.add(row.repo)
                 self.rows.append(row)
         return range(begin, len(self.rows))

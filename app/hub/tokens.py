@@ -20,12 +20,12 @@ _FORM = re.compile(r"[\x21-\x7e]{1,512}")
 
 
 class TokenOrigin(Enum):
-    """Where a token comes from; those above win."""
+    """Where a token comes from, in words; those above win."""
 
     ENVIRONMENT = say("the variable HF_TOKEN")
     KEYRING = say("the system's keyring")
     HUB_CLIENT = say("the hub's command line tool")
-    NONE = "nowhere"
+    NONE = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,9 @@ class Tokens:
                 Reason.NOT_LOGGED_IN, say("This is no access token."), say("Copy it again from the hub's settings.")
             )
         if not keep_secret(_NAME, secret):
-            raise HubError(
-                Reason.NOT_LOGGED_IN,
-                say("This system has no keyring that would keep the token."),
-                say("Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both."),
-            )
+            words = say("This system has no keyring that would keep the token.")
+            hint = say("Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both.")
+            raise HubError(Reason.NOT_LOGGED_IN, words, hint)
         self._kept = secret
 
     def forget(self) -> None:
@@ -127,8 +125,5 @@ def withheld(status: int, address: str, token: str | None) -> HubError | None:
     if not token or status not in _ASKS_FOR_TOKEN or may_carry_token(address):
         return None
     host = urlsplit(address).hostname
-    return HubError(
-        Reason.NOT_LOGGED_IN,
-        say("The access token was not sent to {host}: the connection is not encrypted.", host=host),
-        say("Use an address of the hub that begins with https://."),
-    )
+    words = say("The access token was not sent to {host}: the connection is not encrypted.", host=host)
+    return HubError(Reason.NOT_LOGGED_IN, words, say("Use an address of the hub that begins with https://."))

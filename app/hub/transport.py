@@ -159,34 +159,24 @@ class HttpClient:
         """What went wrong, without addresses: they can be signed."""
         import httpx2  # noqa: PLC0415
 
-        if isinstance(error, httpx2.InvalidURL):
-            return TransientError(
-                say("{server} sent an address that cannot be used", server=self.server),
-                shown=offline(say("the connection broke")),
-            )
-        if isinstance(error, httpx2.ReadTimeout):
-            return TransientError(
-                say("the connection has stalled"), stalled=True, shown=offline(say("it does not answer"))
-            )
-        if isinstance(error, httpx2.ProxyError):
-            if "407" in str(error):
-                return proxy_refusal()
-            return TransientError(
-                say("the proxy does not let us through ({reason})", reason=error),
-                shown=offline(say("the proxy refuses")),
-            )
-        late = isinstance(error, httpx2.TimeoutException)
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            words = say(
-                "{server} cannot be reached ({reason})", server=self.server, reason=_said(error) or say("no answer")
-            )
-            return TransientError(
-                words, shown=offline(say("it does not answer") if late else say("there is no connection"))
-            )
-        return TransientError(
-            say("the connection was lost"),
-            shown=offline(say("it does not answer") if late else say("the connection broke")),
-        )
+        stalled, words, shown = False, say("the connection was lost"), say("the connection broke")
+        match error:
+            case httpx2.InvalidURL():
+                words = say("{server} sent an address that cannot be used", server=self.server)
+            case httpx2.ProxyError():
+                if "407" in str(error):
+                    return proxy_refusal()
+                words = say("the proxy does not let us through ({reason})", reason=error)
+                shown = say("the proxy refuses")
+            case httpx2.ReadTimeout():
+                stalled, words = True, say("the connection has stalled")
+            case httpx2.ConnectError() | httpx2.ConnectTimeout():
+                reason = _said(error) or say("no answer")
+                words = say("{server} cannot be reached ({reason})", server=self.server, reason=reason)
+                shown = say("there is no connection")
+        if isinstance(error, httpx2.TimeoutException):
+            shown = say("it does not answer")
+        return TransientError(words, stalled=stalled, shown=offline(shown))
 
 
 def _said(error: Exception) -> str:
@@ -214,11 +204,8 @@ def read_whole(response: "httpx2.Response", what: str, most_bytes: int, stop: St
     """The body of an answer that is no file; raises `HubError` where it has no end."""
     body = read_some(response, most_bytes, stop)
     if len(body) > most_bytes:
-        raise HubError(
-            Reason.UNUSABLE,
-            say("{name} cannot be downloaded: its listing has no end.", name=what),
-            say("Do not use it."),
-        )
+        words = say("{name} cannot be downloaded: its listing has no end.", name=what)
+        raise HubError(Reason.UNUSABLE, words, say("Do not use it."))
     return body
 
 

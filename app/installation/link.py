@@ -43,7 +43,7 @@ class RuntimeLink(QObject):
         self.manager = manager
         self._installation: Installation | None = None
         self._thread: threading.Thread | None = None
-        self._shown = InstallProgress()
+        self.progress = InstallProgress()  # what `changed` carried last
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self._look)
         self._proposing = Task("hardware look-up", manager.propose, self, _no_proposal)
@@ -51,11 +51,6 @@ class RuntimeLink(QObject):
         self._tidying = Task("clean-up", manager.tidy, self)
         self._removing = Task("removal", self._remove, self, _not_removed)
         self._removing.done.connect(self._on_removed)
-
-    @property
-    def progress(self) -> InstallProgress:
-        """What `changed` carried last."""
-        return self._shown
 
     @property
     def installed(self) -> Installed | None:
@@ -145,7 +140,7 @@ class RuntimeLink(QObject):
         except CoppiceError as error:
             self._installation = None
             self._show(InstallProgress(Stage.FAILED, message=error.message, hint=error.hint, error=error))
-            self.ended.emit(self._shown)
+            self.ended.emit(self.progress)
             return
         self._run()
 
@@ -165,7 +160,7 @@ class RuntimeLink(QObject):
         if is_over:
             self._timer.stop()
             self._thread = None
-        if progress != self._shown:
+        if progress != self.progress:
             self._show(progress)
         if is_over:
             if progress.stage in (Stage.DONE, Stage.CANCELLED):
@@ -173,7 +168,7 @@ class RuntimeLink(QObject):
             self.ended.emit(progress)
 
     def _show(self, progress: InstallProgress) -> None:
-        self._shown = progress
+        self.progress = progress
         self.changed.emit(progress)
 
     def _remove(self) -> object:

@@ -41,7 +41,7 @@ class LibraryController(QObject, EventListener):
         super().__init__(parent)
         self._link = link
         self._complete = complete
-        self._wanted = wanted
+        self.wanted = wanted  # the pair that is loaded, or is to be
         self._previous = previous
         self._loaded: LoadOptions | None = None
         self._failed: list[LoadOptions] = []  # since the last success or choice, so that no failure is tried twice
@@ -50,14 +50,9 @@ class LibraryController(QObject, EventListener):
         self._rests = False
         self.state = EngineState()
 
-    @property
-    def wanted(self) -> LoadOptions:
-        """The pair that is loaded, or is to be."""
-        return self._wanted
-
     def load(self, options: LoadOptions) -> None:
         """Load another pair; an engine that has stopped is started for it."""
-        self._wanted = options
+        self.wanted = options
         self._failed.clear()
         self.cancel()
         if self.state.phase is Phase.STOPPED:
@@ -72,7 +67,7 @@ class LibraryController(QObject, EventListener):
 
     def load_again(self) -> None:
         """Load what was unloaded."""
-        self.load(self._wanted)
+        self.load(self.wanted)
 
     def rest(self, rests: bool) -> None:
         """Load nothing by yourself, as long as an engine elsewhere answers; what loads now is not needed."""
@@ -96,7 +91,7 @@ class LibraryController(QObject, EventListener):
     def on_engine_stopped(self) -> None:
         """The process is gone; the next one does not load what this one died of."""
         if self.state.phase is Phase.LOADING:
-            self._wanted = self._previous
+            self.wanted = self._previous
         self._request = 0
         self._loaded = None
         self._change(EngineState(Phase.STOPPED))
@@ -129,16 +124,16 @@ class LibraryController(QObject, EventListener):
             (self._on_loaded if event.reason == "loaded" else self._on_cancelled)()
 
     def _on_loaded(self) -> None:
-        self._loaded = self._previous = self._wanted
+        self._loaded = self._previous = self.wanted
         self._failed.clear()
-        _log.info("Loaded: %s and %s", self._wanted.target, self._wanted.draft)
+        _log.info("Loaded: %s and %s", self.wanted.target, self.wanted.draft)
         self._change(EngineState(Phase.READY, pair=self.state.pair))
-        self.pair_loaded.emit(self._wanted)
+        self.pair_loaded.emit(self.wanted)
 
     def _on_unloaded(self) -> None:
-        name = self.state.pair.target.name if self.state.pair else self._wanted.target
+        name = self.state.pair.target.name if self.state.pair else self.wanted.target
         self._loaded = None
-        _log.info("Unloaded: %s and %s", self._wanted.target, self._wanted.draft)
+        _log.info("Unloaded: %s and %s", self.wanted.target, self.wanted.draft)
         self._change(EngineState(Phase.EMPTY))
         self.pair_unloaded.emit(name)
 
@@ -146,25 +141,25 @@ class LibraryController(QObject, EventListener):
         if self._loaded is None or self._rests:
             self._change(EngineState(Phase.EMPTY))
         else:
-            self._wanted = self._loaded
+            self.wanted = self._loaded
             self._request_load()
 
     @takes(Failed)
     def _on_failed(self, failed: Failed) -> None:
         """Try the pair before; if that is the one that failed, the embedded pair; if even that, none."""
         self._loaded = None
-        self._failed.append(self._wanted)
+        self._failed.append(self.wanted)
         self.load_failed.emit(failed)
         untried = [] if self._rests else [each for each in (self._previous, LoadOptions()) if each not in self._failed]
         if untried:
-            self._wanted = untried[0]
+            self.wanted = untried[0]
             self._request_load()
         else:
             self._change(EngineState(Phase.EMPTY))
 
     def _request_load(self) -> None:
         self._change(EngineState(Phase.LOADING, tr("Loading the models")))
-        self._request = self._link.load(self._complete(self._wanted))
+        self._request = self._link.load(self._complete(self.wanted))
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:

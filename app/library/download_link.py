@@ -28,15 +28,10 @@ class DownloadLink(QObject):
     def __init__(self, queue: DownloadQueue, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._queue = queue
-        self._shown: tuple[Progress, ...] = ()
+        self.downloads: tuple[Progress, ...] = ()  # what `changed` carried last
         self._restoring: threading.Thread | None = None
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self._look)
-
-    @property
-    def downloads(self) -> tuple[Progress, ...]:
-        """What `changed` carried last."""
-        return self._shown
 
     def restore(self) -> None:
         """List what earlier sessions have not finished; it is there a moment later, paused."""
@@ -79,13 +74,13 @@ class DownloadLink(QObject):
 
     def _look(self) -> None:
         restoring = self._restoring is not None and self._restoring.is_alive()
-        before = {each.id: each.state for each in self._shown}
+        before = {each.id: each.state for each in self.downloads}
         now = self._queue.snapshot()
         if not restoring and not any(each.state.is_running or each.state is State.QUEUED for each in now):
             self._timer.stop()
-        if now == self._shown:
+        if now == self.downloads:
             return
-        self._shown = now
+        self.downloads = now
         self.changed.emit(now)
         for each in now:
             if _has_ended(each, before.get(each.id)):

@@ -100,17 +100,12 @@ class Estimator(QObject, EventListener):
         super().__init__(parent)
         self._link = link
         self._complete = complete
-        self._terms = terms or Terms()
+        self.terms = terms or Terms()  # what the estimates are for
         self._shown: list[Pricing] = []
         self._waiting: list[Pricing] = []
         self._asked: tuple[int, Pricing, Terms] | None = None
         self._engine_is_there = True
         self._prices: dict[Pricing, Appraised] = {}
-
-    @property
-    def terms(self) -> Terms:
-        """What the estimates are for."""
-        return self._terms
 
     def price(self, pricing: Pricing) -> Appraised | None:
         """What is known of a pair under the terms of now."""
@@ -124,8 +119,8 @@ class Estimator(QObject, EventListener):
 
     def set_terms(self, terms: Terms) -> None:
         """Change the terms; everything in view is asked about anew."""
-        if terms != self._terms:
-            self._terms = terms
+        if terms != self.terms:
+            self.terms = terms
             self.refresh()
 
     def refresh(self) -> None:
@@ -152,7 +147,7 @@ class Estimator(QObject, EventListener):
             return
         _, pricing, terms = self._asked
         self._asked = None
-        if terms == self._terms:  # else it is asked again: the pair is among those waiting
+        if terms == self.terms:  # else it is asked again: the pair is among those waiting
             self._prices[pricing] = found
             self.priced.emit(pricing.key, found)
         self._ask_next()
@@ -163,7 +158,7 @@ class Estimator(QObject, EventListener):
         self._waiting = [each for each in self._waiting if each not in self._prices]
         if self._waiting:
             pricing = self._waiting.pop(0)
-            self._asked = (self._link.appraise(self._complete(pricing.options(self._terms))), pricing, self._terms)
+            self._asked = (self._link.appraise(self._complete(pricing.options(self.terms))), pricing, self.terms)
 
 
 _NOT_KEPT = ("cache_dir", "device")

@@ -58,7 +58,7 @@ class ModelsFeature(QObject):
         super().__init__(parent)
         self._link, self._settings, self._folders, self._colors, self._front = link, settings, folders, colors, front
         self._engines = engines
-        self._tokens = Tokens()
+        self.tokens = Tokens()  # the hub token, as everything here uses it
         self._state = EngineState()
         self._ready: LoadOptions | None = None
         self._loaded: LoadOptions | None = None
@@ -67,7 +67,7 @@ class ModelsFeature(QObject):
         self._library: ModelLibrary | None = None
         self._dialog: ModelsDialog | None = None
         self.suggested: tuple[Suggestion, ...] | None = None
-        queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self._tokens.secret))
+        queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self.tokens.secret))
         self.downloads = DownloadLink(queue, self)
         self.pair_downloads = PairDownloads(self.downloads, self)
         self.downloads.changed.connect(self._offer_to_resume)
@@ -87,11 +87,6 @@ class ModelsFeature(QObject):
         """Whether the dialog is on the screen."""
         return self._dialog is not None and self._dialog.isVisible()
 
-    @property
-    def tokens(self) -> Tokens:
-        """The hub token, as everything here uses it."""
-        return self._tokens
-
     def on_preferences_changed(self) -> None:
         """Folders and limits may be others now."""
         if self._library is not None:
@@ -106,7 +101,7 @@ class ModelsFeature(QObject):
             from app.library.picker.services import ModelLibrary  # noqa: PLC0415
 
             self._library = ModelLibrary(
-                self._link, self._settings, self._folders, self._tokens, self.suggested, parent=self
+                self._link, self._settings, self._folders, self.tokens, self.suggested, parent=self
             )
             made = ModelsDialog(
                 self._library, self.downloads, self._settings, self._colors, self._engines, self._front()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -12,10 +13,9 @@ from app.hub.facts import ModelFacts, fetch_facts, prune_facts
 from app.hub.failures import HubError, Reason
 from app.hub.search import SearchPage, SearchQuery, SearchResults, search
 from app.hub.tokens import Token, TokenOrigin, Tokens
-from app.i18n.sentences import error_text
-from app.i18n.translation import tr
-from app.i18n.wording import mark
+from app.i18n.sentences import error_text, translated
 from app.library.variants import VariantChoice, list_variants
+from app.system.background import Stop
 from app.ui.jobs import Job, Jobs, Work
 from engine.errors import CoppiceError
 
@@ -222,11 +222,6 @@ class VariantsController(QObject):
 
 _SHOWN_LETTERS = 4
 _LEAST_TO_SHOW = 12
-_ORIGINS = {
-    TokenOrigin.ENVIRONMENT: mark("the variable HF_TOKEN"),
-    TokenOrigin.KEYRING: mark("the system's keyring"),
-    TokenOrigin.HUB_CLIENT: mark("the hub's command line tool"),
-}
 
 
 class HubTokenController(QObject):
@@ -242,40 +237,36 @@ class HubTokenController(QObject):
 
     def look(self) -> None:
         """Find the token."""
-        self._start(self._tokens.current)
+        self._start(lambda: None)
 
     def keep(self, secret: str) -> None:
         """Put it into the keyring."""
-
-        def work() -> Token:
-            self._tokens.keep(secret)
-            return self._tokens.current()
-
-        self._start(work)
+        self._start(partial(self._tokens.keep, secret))
 
     def forget(self) -> None:
         """Take it out of the keyring; another one may stay, as in the environment."""
-
-        def work() -> Token:
-            self._tokens.forget()
-            return self._tokens.current()
-
-        self._start(work)
+        self._start(self._tokens.forget)
 
     def close(self) -> None:
         """End the thread."""
         if self._jobs is not None:
             self._jobs.close()
 
-    def _start(self, work: Callable[[], Token]) -> None:
+    def _start(self, change: Callable[[], None]) -> None:
+        """Tell of the token, once it is changed."""
+
+        def work(_stop: Stop) -> Token:
+            change()
+            return self._tokens.current()
+
         if self._jobs is None:
             self._jobs = Jobs(1, "token", self)
-        job: Job = self._jobs.start(lambda _stop: work())
+        job: Job = self._jobs.start(work)
         job.done.connect(self._on_found)
         job.failed.connect(self._on_failed)
 
     def _on_found(self, token: Token) -> None:
-        origin = tr(_ORIGINS[token.origin]) if token.origin in _ORIGINS else ""
+        origin = translated(token.origin.value)
         self.told.emit(masked(token.secret), origin, token.origin is TokenOrigin.KEYRING)
 
     def _on_failed(self, error: CoppiceError) -> None:

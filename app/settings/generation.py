@@ -9,16 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.i18n.wording import mark
-from app.settings.constraints import (
-    ANY_JSON,
-    GRAMMAR,
-    JSON_SCHEMA,
-    OFF,
-    REGEX,
-    TEXTS,
-    check_text,
-    constraint_text,
-)
+from app.settings.constraints import ANY_JSON, GRAMMAR, JSON_SCHEMA, OFF, REGEX, TEXTS, check_text, constraint_text
 from app.settings.kinds import Choice, Decimal, Effect, FormalText, LongText, Name, Seed, Switch, Whole, option
 from app.settings.preferences import CHAT, SPECULATION
 from engine.errors import InputError
@@ -85,84 +76,6 @@ DEFAULT_PRESET = Name(
     names="presets",
     none=mark("None"),
 )
-
-# What only the form of a chat shows.
-_TEMPERATURE = Decimal(
-    title=mark("Temperature"),
-    help=mark("0 always takes the likeliest token; higher values dare more."),
-    smallest=0.0,
-    largest=5.0,
-    step=0.05,
-    decimals=2,
-)
-_TOP_P = Decimal(
-    title=mark("Top-p"),
-    help=mark("Only the likeliest tokens that together have this probability are drawn from; 1 is no limit."),
-    smallest=0.01,
-    largest=1.0,
-    step=0.05,
-    decimals=2,
-)
-_TOP_K = Whole(
-    title=mark("Top-k"),
-    help=mark("Only so many of the likeliest tokens are drawn from; 0 is no limit."),
-    smallest=0,
-    largest=1000,
-    smallest_means=mark("No limit"),
-)
-_MIN_P = Decimal(
-    title=mark("Min-p"),
-    help=mark("Tokens less likely than this share of the likeliest one are left out; 0 is no limit."),
-    smallest=0.0,
-    largest=0.99,
-    step=0.01,
-    decimals=2,
-)
-_REPETITION_PENALTY = Decimal(
-    title=mark("Repetition penalty"),
-    help=mark("Above 1 makes words that were there already less likely; 1 changes nothing."),
-    smallest=0.5,
-    largest=2.0,
-    step=0.05,
-    decimals=2,
-)
-_PRESENCE_PENALTY = Decimal(
-    title=mark("Presence penalty"),
-    help=mark("Above 0 makes words that the answer has already less likely; 0 changes nothing."),
-    smallest=-10.0,
-    largest=10.0,
-    step=0.1,
-    decimals=2,
-)
-_SEED = Seed(
-    title=mark("Seed"),
-    help=mark(
-        "With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights rounding "
-        "depends on the size of the trees, and answers may part where two tokens are almost equally likely. "
-        "Empty draws a new seed for every answer."
-    ),
-    random=RANDOM_SEED,
-    random_means=mark("Random"),
-)
-_MAX_NEW_TOKENS = Whole(
-    title=mark("Longest answer"),
-    help=mark("The answer is cut off at this many tokens."),
-    smallest=1,
-    largest=1_000_000,
-)
-_STOP_STRINGS = LongText(
-    title=mark("Stop at"),
-    help=mark(
-        "The answer ends before any of these texts, one in each line, and does not show it. \\n in it is a line break."
-    ),
-    empty_means=mark("Nothing: the model ends its answers itself"),
-    lines=2,
-)
-_SYSTEM_PROMPT = LongText(
-    title=mark("System prompt"),
-    help=mark("Told to the model before the conversation, such as 'Answer briefly.'"),
-    empty_means=mark("None"),
-)
 CONSTRAINT = Choice(
     title=mark("Structured output"),
     help=mark(
@@ -177,51 +90,8 @@ CONSTRAINT = Choice(
         (GRAMMAR, mark("Grammar (GBNF or Lark)")),
     ),
 )
-_JSON_SCHEMA = FormalText(
-    title=mark("JSON schema"),
-    help=mark(
-        "What the JSON of an answer must look like: the types of its values, their names, and which are required."
-    ),
-    empty_means=(
-        '{\n  "type": "object",\n  "properties": {\n    "name": {"type": "string"},\n'
-        '    "age": {"type": "integer"}\n  },\n  "required": ["name", "age"]\n}'
-    ),
-    lines=8,
-    check=partial(check_text, JSON_SCHEMA),
-    only_with="constraint",
-    meant_by=JSON_SCHEMA,
-    files=mark("JSON schemas (*.json *.schema);;All files (*)"),
-)
-_REGEX = FormalText(
-    title=mark("Regular expression"),
-    help=mark("A pattern that the whole answer must match. It has no backreferences."),
-    empty_means="(yes|no), because [a-z ,]+[.]",
-    check=partial(check_text, REGEX),
-    only_with="constraint",
-    meant_by=REGEX,
-    files=mark("Text files (*.txt *.regex);;All files (*)"),
-)
-_GRAMMAR = FormalText(
-    title=mark("Grammar"),
-    help=mark("What the whole answer must look like, as a grammar: GBNF, as llama.cpp has it, or Lark."),
-    empty_means='root ::= item+\nitem ::= "- " [^\\n]+ "\\n"',
-    lines=6,
-    check=partial(check_text, GRAMMAR),
-    only_with="constraint",
-    meant_by=GRAMMAR,
-    files=mark("Grammars (*.gbnf *.lark *.txt);;All files (*)"),
-)
 _KINDS: dict[str, ConstraintKind] = {ANY_JSON: "json", JSON_SCHEMA: "json_schema", REGEX: "regex", GRAMMAR: "gbnf"}
 """Those of the engine, which tells Lark from GBNF by itself."""
-_SPECULATES = Switch(
-    title=mark("Speculation"),
-    help=mark(
-        "Without speculation the target writes token by token, mostly slower. The answer has the same probabilities "
-        "either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are "
-        "almost equally likely."
-    ),
-    words=mark("On"),
-)
 _WHEN_FULL_IN_CHAT = replace(
     WHEN_FULL,
     title=mark("With a full context"),
@@ -250,22 +120,128 @@ class GenerationSettings:
 
     method: str = option("auto", METHOD, form=METHOD)
     budget: int = option(0, BUDGET, form=replace(BUDGET, step=1))
-    temperature: float = option(0.6, form=_TEMPERATURE)
-    top_p: float = option(0.9, form=_TOP_P)
-    top_k: int = option(0, form=_TOP_K)
-    min_p: float = option(0.0, form=_MIN_P)
-    repetition_penalty: float = option(1.0, form=_REPETITION_PENALTY)
-    seed: int = option(RANDOM_SEED, form=_SEED)
-    max_new_tokens: int = option(512, form=_MAX_NEW_TOKENS)
-    system_prompt: str = option("", form=_SYSTEM_PROMPT)
-    presence_penalty: float = option(0.0, form=_PRESENCE_PENALTY)
-    speculates: bool = option(True, form=_SPECULATES)
+    temperature: float = Decimal(
+        title=mark("Temperature"),
+        help=mark("0 always takes the likeliest token; higher values dare more."),
+        smallest=0.0,
+        largest=5.0,
+        step=0.05,
+        decimals=2,
+    ).in_form(0.6)
+    top_p: float = Decimal(
+        title=mark("Top-p"),
+        help=mark("Only the likeliest tokens that together have this probability are drawn from; 1 is no limit."),
+        smallest=0.01,
+        largest=1.0,
+        step=0.05,
+        decimals=2,
+    ).in_form(0.9)
+    top_k: int = Whole(
+        title=mark("Top-k"),
+        help=mark("Only so many of the likeliest tokens are drawn from; 0 is no limit."),
+        smallest=0,
+        largest=1000,
+        smallest_means=mark("No limit"),
+    ).in_form(0)
+    min_p: float = Decimal(
+        title=mark("Min-p"),
+        help=mark("Tokens less likely than this share of the likeliest one are left out; 0 is no limit."),
+        smallest=0.0,
+        largest=0.99,
+        step=0.01,
+        decimals=2,
+    ).in_form(0.0)
+    repetition_penalty: float = Decimal(
+        title=mark("Repetition penalty"),
+        help=mark("Above 1 makes words that were there already less likely; 1 changes nothing."),
+        smallest=0.5,
+        largest=2.0,
+        step=0.05,
+        decimals=2,
+    ).in_form(1.0)
+    seed: int = Seed(
+        title=mark("Seed"),
+        help=mark(
+            "With 32-bit weights the same seed, question and settings give the same answer. With 16-bit weights "
+            "rounding depends on the size of the trees, and answers may part where two tokens are almost equally "
+            "likely. Empty draws a new seed for every answer."
+        ),
+        random=RANDOM_SEED,
+        random_means=mark("Random"),
+    ).in_form(RANDOM_SEED)
+    max_new_tokens: int = Whole(
+        title=mark("Longest answer"),
+        help=mark("The answer is cut off at this many tokens."),
+        smallest=1,
+        largest=1_000_000,
+    ).in_form(512)
+    system_prompt: str = LongText(
+        title=mark("System prompt"),
+        help=mark("Told to the model before the conversation, such as 'Answer briefly.'"),
+        empty_means=mark("None"),
+    ).in_form("")
+    presence_penalty: float = Decimal(
+        title=mark("Presence penalty"),
+        help=mark("Above 0 makes words that the answer has already less likely; 0 changes nothing."),
+        smallest=-10.0,
+        largest=10.0,
+        step=0.1,
+        decimals=2,
+    ).in_form(0.0)
+    speculates: bool = Switch(
+        title=mark("Speculation"),
+        help=mark(
+            "Without speculation the target writes token by token, mostly slower. The answer has the same "
+            "probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part "
+            "where two tokens are almost equally likely."
+        ),
+        words=mark("On"),
+    ).in_form(True)
     when_full: str = option(STOP, WHEN_FULL, form=_WHEN_FULL_IN_CHAT)
-    stop_strings: str = option("", form=_STOP_STRINGS)
-    constraint: str = option(OFF, form=CONSTRAINT)
-    json_schema: str = option("", form=_JSON_SCHEMA)
-    regex: str = option("", form=_REGEX)
-    grammar: str = option("", form=_GRAMMAR)
+    stop_strings: str = LongText(
+        title=mark("Stop at"),
+        help=mark(
+            "The answer ends before any of these texts, one in each line, and does not show it. "
+            "\\n in it is a line break."
+        ),
+        empty_means=mark("Nothing: the model ends its answers itself"),
+        lines=2,
+    ).in_form("")
+    constraint: str = CONSTRAINT.in_form(OFF)
+    json_schema: str = FormalText(
+        title=mark("JSON schema"),
+        help=mark(
+            "What the JSON of an answer must look like: the types of its values, their names, and which are required."
+        ),
+        empty_means=(
+            '{\n  "type": "object",\n  "properties": {\n    "name": {"type": "string"},\n'
+            '    "age": {"type": "integer"}\n  },\n  "required": ["name", "age"]\n}'
+        ),
+        lines=8,
+        check=partial(check_text, JSON_SCHEMA),
+        only_with="constraint",
+        meant_by=JSON_SCHEMA,
+        files=mark("JSON schemas (*.json *.schema);;All files (*)"),
+    ).in_form("")
+    regex: str = FormalText(
+        title=mark("Regular expression"),
+        help=mark("A pattern that the whole answer must match. It has no backreferences."),
+        empty_means="(yes|no), because [a-z ,]+[.]",
+        check=partial(check_text, REGEX),
+        only_with="constraint",
+        meant_by=REGEX,
+        files=mark("Text files (*.txt *.regex);;All files (*)"),
+    ).in_form("")
+    grammar: str = FormalText(
+        title=mark("Grammar"),
+        help=mark("What the whole answer must look like, as a grammar: GBNF, as llama.cpp has it, or Lark."),
+        empty_means='root ::= item+\nitem ::= "- " [^\\n]+ "\\n"',
+        lines=6,
+        check=partial(check_text, GRAMMAR),
+        only_with="constraint",
+        meant_by=GRAMMAR,
+        files=mark("Grammars (*.gbnf *.lark *.txt);;All files (*)"),
+    ).in_form("")
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""

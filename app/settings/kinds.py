@@ -35,6 +35,14 @@ class Option:
         """Whether a value of the right type is a legal one."""
         raise NotImplementedError
 
+    def default(self, value: _Value) -> _Value:
+        """A field of a record that is this option, and has this value until somebody sets it."""
+        return option(value, self)
+
+    def in_form(self, value: _Value) -> _Value:
+        """The same of what only a form shows."""
+        return option(value, form=self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Option):

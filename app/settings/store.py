@@ -99,7 +99,7 @@ class SettingsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._passwords: dict[str, str] = {}
         self._tell: Callable[[str], object] = lambda _: None
         self._failure = ""
@@ -135,11 +135,6 @@ class SettingsFile:
         """Have `tell` called with the reason when the file could not be written, and with none when it could again."""
         self._tell = tell
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
-
     def take_passwords(self) -> dict[str, str]:
         """The passwords that addresses came with since the last time, by the addresses without them."""
         taken, self._passwords = self._passwords, {}
@@ -149,9 +144,9 @@ class SettingsFile:
         document = {**self._foreign, "version": VERSION, **asdict(self.current)}
         former, self._failure = self._failure, ""
         try:
-            write_private(self._path, (json.dumps(document, indent=2) + "\n").encode())
+            write_private(self.path, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
-            _log.warning("The settings could not be written to %s: %s", self._path, error)
+            _log.warning("The settings could not be written to %s: %s", self.path, error)
             self._failure = error.strerror or str(error)
         if self._failure != former:
             self._tell(self._failure)
@@ -159,10 +154,10 @@ class SettingsFile:
     def _read(self) -> dict[str, Any]:
         """What the file holds; one that we cannot read is kept for its owner, never overwritten."""
         try:
-            return _read(self._path)
+            return _read(self.path)
         except (OSError, ValueError, RecursionError) as error:
             self.reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
-            self.set_aside = _set_aside(self._path, error)
+            self.set_aside = _set_aside(self.path, error)
             return {}
 
 

@@ -6,6 +6,7 @@ half a surrogate pair as an escape (`"\\ud83d"`), and UTF-8 cannot: saving such 
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from app.system.plain_text import well_formed
@@ -72,6 +73,12 @@ def parse_object(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(say("it is no JSON object"))  # noqa: TRY004  # the content is wrong, not the call
     return value
+
+
+def read_object(path: Path, most_bytes: int) -> dict[str, Any]:
+    """The same from a file, of which no more is read. Raises `OSError`, too."""
+    with path.open("rb") as file:
+        return parse_object(file.read(most_bytes))
 
 
 def text(value: object, longest: int = 200) -> str:

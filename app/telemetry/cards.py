@@ -5,7 +5,7 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QStackedLayout, QToolButton, QToolTip, QWidget
 
 from app.engine.why import CausePlace
 from app.i18n.translation import tr
@@ -28,6 +28,7 @@ from app.telemetry.figures.curves import (
 )
 from app.telemetry.figures.numbers import count
 from app.ui.colors import Colors
+from app.ui.widgets import fill, row_of
 
 NOT_MEASURED = mark("Nothing was measured yet.")
 """In the place of every chart over time before the first round."""
@@ -217,19 +218,10 @@ class Card(QFrame):
         self.picture.setParent(self)  # or the first page of a layout without a widget would open as a window
         self.picture.setMinimumHeight(_PICTURE_HEIGHT)
         self.picture.setAccessibleName(tr(self.figure.title))
-        head = QHBoxLayout()
-        head.setSpacing(4)
-        head.addWidget(self._title)
-        head.addWidget(self._about)
-        head.addStretch(1)
         self._pages.addWidget(self.picture)
         self._pages.addWidget(self._words)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 8, 10, 8)
-        column.setSpacing(4)
-        column.addLayout(head)
-        column.addWidget(self._legend)
-        column.addLayout(self._pages, 1)
+        head = row_of((self._title, self._about, None), 4)
+        fill(self, (head, self._legend, self._pages), 4, 10, 8, 10, 8, high=self._pages)
 
 
 class _Question(QToolButton):
@@ -257,39 +249,24 @@ MEASURED = (BandwidthChart, MemoryPicture)
 """Pictures that show something of the pair itself: they have `show_pair`."""
 
 _WIDEST = "9,999"
+_MEAN_SPEED = Series(mark("mean"), mean_tokens_per_second, "strong")
+_MEAN_PASS = Series(mark("mean"), mean_tokens_per_pass, "strong")
+_MEAN_ACCEPTED = Series(mark("accepted, mean"), mean_accepted, "compute")
 
 
 def build_cards(scope: Scope) -> tuple[Card, ...]:
     """One card per figure; those over time share `scope`."""
     return (
-        Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _mean_speed())),
-        Card(
-            TOKENS_PER_PASS,
-            _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _mean_pass()),
-        ),
+        Card(SPEED, _lines(scope, Series(mark("a round"), tokens_per_second, "pale", 1.0), _MEAN_SPEED)),
+        Card(TOKENS_PER_PASS, _lines(scope, Series(mark("a round"), column("tokens"), "pale", 1.0), _MEAN_PASS)),
         Card(TIME, StackChart(scope)),
         Card(TREE_SIZE, _lines(scope, Series(mark("nodes"), column("nodes"), "strong", 1.5))),
-        Card(
-            TREE_DEPTH,
-            _lines(
-                scope,
-                Series(mark("depth"), column("depth"), "pale", 1.0),
-                Series(mark("accepted, mean"), mean_accepted, "compute"),
-            ),
-        ),
+        Card(TREE_DEPTH, _lines(scope, Series(mark("depth"), column("depth"), "pale", 1.0), _MEAN_ACCEPTED)),
         Card(BANDWIDTH, BandwidthChart(scope)),
         Card(BY_DEPTH, DepthChart()),
         Card(CALIBRATION, CalibrationChart()),
         Card(MEMORY, MemoryPicture()),
     )
-
-
-def _mean_speed() -> Series:
-    return Series(mark("mean"), mean_tokens_per_second, "strong")
-
-
-def _mean_pass() -> Series:
-    return Series(mark("mean"), mean_tokens_per_pass, "strong")
 
 
 def _lines(scope: Scope, *series: Series) -> LineChart:

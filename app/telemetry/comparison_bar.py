@@ -3,7 +3,7 @@
 from textwrap import shorten
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
@@ -12,6 +12,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.ui.throttle import Throttle
+from app.ui.widgets import fill, row_of
 
 _DEFINITION = mark(
     "Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
@@ -32,11 +33,11 @@ class ComparisonBar(QWidget):
         self._comparison = comparison
         self._words = QLabel(tr(_INVITATION), self)
         self._progress = QProgressBar(self)
-        self._button = QPushButton(tr("Compare"), self)
+        self.button = QPushButton(tr("Compare"), self)  # starts a comparison, or cancels the one that runs
         self._texts = QPushButton(tr("Side by side…"), self)
         self._throttle = Throttle(self._refresh, parent=self)
         self._lay_out()
-        self._button.clicked.connect(self._on_clicked)
+        self.button.clicked.connect(self._on_clicked)
         self._texts.clicked.connect(self.texts_wanted)
         comparison.changed.connect(self._throttle.request)
         self._refresh()
@@ -46,15 +47,10 @@ class ComparisonBar(QWidget):
         """What it says now."""
         return self._words.text()
 
-    @property
-    def button(self) -> QPushButton:
-        """Starts a comparison, or cancels the one that runs."""
-        return self._button
-
     def _lay_out(self) -> None:
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setWordWrap(True)
-        self._button.setToolTip(tip(tr(_DEFINITION)))
+        self.button.setToolTip(tip(tr(_DEFINITION)))
         self._texts.setToolTip(tip(tr("Show both answers beside each other, and replay them at their speeds")))
         self._progress.setTextVisible(False)
         self._progress.setMaximumWidth(140)
@@ -62,13 +58,8 @@ class ComparisonBar(QWidget):
         policy = self._progress.sizePolicy()
         policy.setHorizontalPolicy(QSizePolicy.Policy.Preferred)
         self._progress.setSizePolicy(policy)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 12, 0)
-        row.setSpacing(10)
-        row.addWidget(self._words, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self._button)
-        row.addWidget(self._texts)
+        row = row_of((self._words, self._progress, self.button, self._texts), 10, wide=self._words)
+        fill(self, (row,), 0, 12, 8, 12, 0)
 
     def _on_clicked(self) -> None:
         if self._comparison.stage is Stage.RUNNING:
@@ -85,9 +76,9 @@ class ComparisonBar(QWidget):
         self._progress.setVisible(running)
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
-        self._button.setText(tr("Cancel") if running else tr("Compare"))
+        self.button.setText(tr("Cancel") if running else tr("Compare"))
         self._texts.setEnabled(comparison.can_be_shown)
-        self._button.setEnabled(running or comparison.may_be_asked_for)
+        self.button.setEnabled(running or comparison.may_be_asked_for)
 
 
 def _words(comparison: Comparison) -> str:

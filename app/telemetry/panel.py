@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QWidget
 
 from app.engine.why import CausePlace
 from app.i18n.number_text import Number
@@ -23,6 +23,7 @@ from app.telemetry.figures.history import History
 from app.telemetry.figures.numbers import clock
 from app.ui.theme import Colors
 from app.ui.throttle import Throttle
+from app.ui.widgets import fill
 from engine.protocol.messages import Loaded
 
 _COLUMN = 380
@@ -33,19 +34,14 @@ _GAP = 8
 class CardGrid(QWidget):
     """Fills row after row."""
 
-    def __init__(self, cards: Sequence[QWidget], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, cards: Sequence[QWidget]) -> None:
+        super().__init__()
         self._cards = tuple(cards)
-        self._columns = 0
+        self.columns = 0
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(_GAP, _GAP, _GAP, _GAP)
         self._grid.setSpacing(_GAP)
         self._arrange(1)
-
-    @property
-    def columns(self) -> int:
-        """How many there are now."""
-        return self._columns
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """More columns for a wider panel."""
@@ -53,9 +49,9 @@ class CardGrid(QWidget):
         self._arrange(min(max(1, event.size().width() // _COLUMN), _MOST))
 
     def _arrange(self, columns: int) -> None:
-        if columns == self._columns:
+        if columns == self.columns:
             return
-        self._columns = columns
+        self.columns = columns
         for number, card in enumerate(self._cards):
             self._grid.addWidget(card, number // columns, number % columns)
         rows = -(-len(self._cards) // columns)
@@ -97,18 +93,18 @@ class TelemetryPanel(QWidget):
         self._page: ElsewherePage | None = None  # made with the first answer of an engine elsewhere
         self._pair: Loaded | None = None
         self._left = 0  # rounds whose figures are still to be read
-        self._scope = Scope(self)
+        self.scope = Scope(self)  # the time in view, and the round that is pointed at
         self._throttle = Throttle(self.refresh, parent=self)
         self._caption = QLabel(tr(NOTHING_YET), self)
         self.comparison_bar = ComparisonBar(comparison, self)
         self.comparison_bar.texts_wanted.connect(self.texts_wanted)
-        self.cards: tuple[Card, ...] = build_cards(self._scope)
+        self.cards: tuple[Card, ...] = build_cards(self.scope)
         self._scroll = QScrollArea(self)
         self._pages = QStackedWidget(self)
         self._scroll.setAccessibleName(tr("Charts"))
         self._lay_out()
-        self._scope.changed.connect(self._throttle.request)
-        self._scope.chosen.connect(self.round_chosen)
+        self.scope.changed.connect(self._throttle.request)
+        self.scope.chosen.connect(self.round_chosen)
         for moved in (self._scroll.verticalScrollBar().valueChanged, self._scroll.verticalScrollBar().rangeChanged):
             moved.connect(self._throttle.request)  # other cards are in view now
         self._scroll.verticalScrollBar().rangeChanged.connect(self._keep_cause_in_view)
@@ -118,11 +114,6 @@ class TelemetryPanel(QWidget):
     def caption(self) -> str:
         """What stands above the charts: which round is read."""
         return self._caption.text()
-
-    @property
-    def scope(self) -> Scope:
-        """The time in view, and the round that is pointed at."""
-        return self._scope
 
     def show_pair(self, pair: Loaded | None) -> None:
         """Another pair is loaded; None for none."""
@@ -171,7 +162,7 @@ class TelemetryPanel(QWidget):
 
     def refresh(self) -> None:
         """Draw what is in view."""
-        self._scope.take(self._history.rows, self._history.first)
+        self.scope.take(self._history.rows, self._history.first)
         if not self.isVisible():
             return
         self.comparison_bar.setVisible(not self._elsewhere.is_newest)  # our own engine alone is told how to draft
@@ -201,7 +192,7 @@ class TelemetryPanel(QWidget):
         self._page.refresh()
 
     def _refresh_card(self, card: Card) -> None:
-        picture, row = card.picture, self._scope.row
+        picture, row = card.picture, self.scope.row
         if isinstance(picture, MemoryPicture):
             drawn = self._pair is not None
         elif isinstance(picture, TimeChart):
@@ -209,7 +200,7 @@ class TelemetryPanel(QWidget):
         else:
             drawn = picture.show_acceptance(self._history.acceptance)
         if isinstance(picture, TimeChart):
-            picture.show_cross(self._history.rows[row] if drawn and self._scope.is_pointed else None)
+            picture.show_cross(self._history.rows[row] if drawn and self.scope.is_pointed else None)
         if drawn:
             card.show_picture(picture.entries(row or 0))
         else:
@@ -217,17 +208,15 @@ class TelemetryPanel(QWidget):
             card.show_words(tr(card.figure.empty if is_measured else NOT_MEASURED))
 
     def _describe_round(self) -> str:
-        row = self._scope.row
+        row = self.scope.row
         if row is None:
             return tr(NOTHING_YET)
         number, values = self._history.first + row + 1, self._history.rows[row]
         tokens = int(values["tokens"])
         pointed = tr("Round {number} of {count}, {clock} into answering: %n new tokens", n=tokens)
         newest = tr("Round {number}, the newest, {clock} into answering: %n new tokens", n=tokens)
-        return (pointed if self._scope.is_pointed else newest).format(
-            number=f"{Number(number):,}",
-            count=f"{Number(self._history.count):,}",
-            clock=clock(float(values["begin"])),
+        return (pointed if self.scope.is_pointed else newest).format(
+            number=f"{Number(number):,}", count=f"{Number(self._history.count):,}", clock=clock(float(values["begin"]))
         )
 
     def _lay_out(self) -> None:
@@ -240,10 +229,5 @@ class TelemetryPanel(QWidget):
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.comparison_bar)
-        column.addWidget(self._caption)
         self._pages.addWidget(self._scroll)
-        column.addWidget(self._pages, 1)
+        fill(self, (self.comparison_bar, self._caption, self._pages), 0, high=self._pages)

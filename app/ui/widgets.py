@@ -18,6 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
+    QBoxLayout,
     QComboBox,
     QDoubleSpinBox,
     QFrame,
@@ -83,25 +84,41 @@ def give_room(field: QAbstractSpinBox) -> None:
     field.lineEdit().setTextMargins(_TEXT_MARGIN, 0, 0, 0)
 
 
-def row_of(widgets: Iterable[QWidget], spacing: int) -> QHBoxLayout:
-    """These widgets side by side."""
+Part = QWidget | QLayout | int | None
+"""Of a row or a column: None is room that stretches, a number a gap of so many pixels."""
+
+
+def row_of(parts: Iterable[Part], spacing: int = -1, wide: QWidget | None = None) -> QHBoxLayout:
+    """These side by side; `wide` takes what is left of the width, and a spacing of -1 is the style's."""
     row = QHBoxLayout()
-    row.setSpacing(spacing)
-    for each in widgets:
-        row.addWidget(each)
+    _add(row, parts, spacing, wide)
     return row
 
 
-def fill(widget: QWidget, parts: Iterable[QWidget | QLayout], spacing: int, *margins: int) -> None:
-    """Put these below each other into a widget, with `margins` left, above, right and below; none are 0."""
+def fill(
+    widget: QWidget, parts: Iterable[Part], spacing: int, *margins: int, high: QWidget | QLayout | None = None
+) -> QVBoxLayout:
+    """Put these below each other into a widget, with `margins` left, above, right and below; none are 0.
+
+    `high` takes what is left of the height.
+    """
     column = QVBoxLayout(widget)
     column.setContentsMargins(*(margins or (0, 0, 0, 0)))
-    column.setSpacing(spacing)
+    _add(column, parts, spacing, high)
+    return column
+
+
+def _add(box: QBoxLayout, parts: Iterable[Part], spacing: int, largest: QWidget | QLayout | None) -> None:
+    box.setSpacing(spacing)
     for each in parts:
         if isinstance(each, QLayout):
-            column.addLayout(each)
+            box.addLayout(each, int(each is largest))
+        elif isinstance(each, QWidget):
+            box.addWidget(each, int(each is largest))
+        elif each is None:
+            box.addStretch(1)
         else:
-            column.addWidget(each)
+            box.addSpacing(each)
 
 
 def page_body(page: QScrollArea, name: str = "page") -> QWidget:

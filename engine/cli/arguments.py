@@ -6,20 +6,9 @@ from functools import partial
 from typing import Any, NoReturn
 
 from engine import __version__
-from engine.cli import option_help, plan, prepare, serve, tree_shape, values
+from engine.cli import model_options, plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
-from engine.protocol.options import (
-    AUTO_ROOM,
-    DEVICES,
-    KV,
-    METHODS,
-    PLACES,
-    WEIGHTS,
-    GenerateOptions,
-    LoadOptions,
-    SamplingOptions,
-    SpeculationOptions,
-)
+from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
 
 SAMPLES_HELP = "independent answers, with the seeds S, S+1, ... (default: %(default)s)"
 DECAY_HELP = "SpecExec's frontier: factor of a level's probability (default: %(default)s)"
@@ -119,19 +108,8 @@ def _add_serve(parser: Parser) -> None:
 
 
 def _add_model(parser: Parser) -> None:
-    parser.add_argument("--target", default="embedded", metavar="SOURCE", help=option_help.TARGET)
-    parser.add_argument("--draft", default="auto", metavar="SOURCE", help=option_help.DRAFT)
-    parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
-    parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
-    parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help=option_help.VRAM)
-    parser.add_argument("--ram-limit", type=values.gib, default=0, metavar="GIB", help=option_help.RAM)
-    parser.add_argument("--force", action="store_true", help="load what the plan says does not fit, too")
     parser.add_argument("--no-overlap", action="store_true", help="let the draft rest while layers are awaited")
-    parser.add_argument("--weights", choices=WEIGHTS, default="auto", help=option_help.WEIGHTS)
-    parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help=option_help.CONTEXT)
-    parser.add_argument("--kv", choices=KV, default="auto", help=option_help.KV)
-    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
-    parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
+    model_options.add_pair(parser, force="load what the plan says does not fit, too")
 
 
 def _add_sampling(parser: Parser) -> None:
@@ -161,31 +139,6 @@ def _add_sampling(parser: Parser) -> None:
     add("--acceptance", type=values.acceptance, default="", metavar="FILE|prior", help=acceptance)
     add("--stop", action="append", default=[], metavar="TEXT", help="end the answer at this text; may be repeated")
     add("--ignore-eos", action="store_true", help="write on past the model's end token")
-
-
-def load_options(arguments: argparse.Namespace) -> LoadOptions:
-    """The pair that the arguments ask for."""
-    return LoadOptions(
-        target=arguments.target,
-        draft=arguments.draft,
-        device=arguments.device,
-        weights=arguments.weights,
-        context_tokens=arguments.context,
-        place=arguments.place,
-        vram_limit_bytes=arguments.vram_limit,
-        ram_limit_bytes=arguments.ram_limit,
-        force=arguments.force,
-        overlap=not arguments.no_overlap,
-        budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
-        kv=arguments.kv,
-        cache_dir=arguments.cache_dir,
-    )
-
-
-def _most_nodes(budgets: Sequence[int]) -> int:
-    """The largest tree that room is needed for; 0 where what is kept for automatic ones is enough."""
-    largest = max(budgets)
-    return 0 if 0 in budgets and largest <= AUTO_ROOM else largest
 
 
 def generate_options(arguments: argparse.Namespace, method: str, budget: int, seed: int) -> GenerateOptions:

@@ -13,9 +13,9 @@ import torch
 import transformers
 
 from engine import __version__, accelerator
-from engine.cli.arguments import load_options
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders, our_options, temperatures
+from engine.cli.model_options import load_options
 from engine.cli.progress import say
 from engine.cli.session import Session, origin_of, parse_json, read_messages, read_text
 from engine.errors import InputError

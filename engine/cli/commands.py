@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from engine.cli import plan, prepare, serve, tree_shape
-from engine.cli.arguments import build_parser, load_options
+from engine.cli.arguments import build_parser
+from engine.cli.model_options import load_options
 from engine.cli.progress import say
 from engine.errors import CoppiceError, TooLong
 from engine.protocol.libraries import library_failure

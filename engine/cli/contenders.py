@@ -202,7 +202,7 @@ def temperatures(arguments: argparse.Namespace) -> Sequence[float]:
 def our_options(arguments: argparse.Namespace, temperature: float) -> list[GenerateOptions]:
     """What our methods are asked for, the reference first; raises `InputError` for what is out of range."""
     found = [_options(arguments, REFERENCE, 0, temperature)]
-    for method in _methods(arguments.methods):
+    for method in METHODS if EVERY in arguments.methods else arguments.methods:
         for budget in arguments.budgets or [arguments.budget]:
             if method != REFERENCE and not (method == AUTO and budget and EVERY in arguments.methods):
                 found.append(_options(arguments, method, budget, temperature))
@@ -214,11 +214,6 @@ def our_options(arguments: argparse.Namespace, temperature: float) -> list[Gener
 def _options(arguments: argparse.Namespace, method: str, budget: int, temperature: float) -> GenerateOptions:
     options = generate_options(arguments, method, budget, arguments.seed)
     return replace(options, sampling=replace(options.sampling, temperature=temperature))
-
-
-def _methods(names: Sequence[str]) -> Sequence[str]:
-    """The methods, with `all` replaced by every method."""
-    return METHODS if EVERY in names else names
 
 
 def _ours(session: Session, options: GenerateOptions) -> Contender:

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from engine import accelerator
-from engine.cli.arguments import generate_options, load_options
-from engine.cli.progress import say
-from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, read_json, read_messages, read_text
+from engine.cli.arguments import generate_options
+from engine.cli.model_options import load_options
+from engine.cli.progress import print_json, say
+from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, parse_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
@@ -36,8 +37,7 @@ def generate(arguments: argparse.Namespace) -> None:
         prompt = session.engine.prompt(chat) if chat is not None else Prompt(tuple(token_ids or ()))
         documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
     if arguments.json:  # only now: whatever failed until here left stdout empty
-        json.dump(documents[0] if arguments.samples == 1 else {"samples": documents}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json(documents[0] if arguments.samples == 1 else {"samples": documents})
 
 
 class Trace:
@@ -146,7 +146,8 @@ def _count(number: int, one: str, several: str) -> str:
 
 def _read_chat(arguments: argparse.Namespace) -> list[ChatMessage]:
     if arguments.messages is not None:
-        return read_messages(read_json(arguments.messages), origin_of(arguments.messages))
+        origin = origin_of(arguments.messages)
+        return read_messages(parse_json(read_text(arguments.messages), origin), origin)
     prompt = read_text(STDIN).rstrip("\r\n") if arguments.prompt == STDIN else arguments.prompt
     if not prompt.strip():
         raise InputError("The prompt is empty.", "Write something first.")

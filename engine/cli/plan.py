@@ -1,15 +1,14 @@
 """`plan`: where every layer would go on this machine as it is now, what that takes, and what it would give."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.cli import option_help, values
-from engine.cli.progress import say
-from engine.protocol.options import DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
+from engine.cli import model_options, values
+from engine.cli.progress import print_json, say
+from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import gib
 
 if TYPE_CHECKING:
@@ -32,25 +31,14 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `plan`."""
     add = parser.add_argument
-    add("--target", default=EMBEDDED, metavar="SOURCE", help=option_help.TARGET)
-    add("--draft", default="auto", metavar="SOURCE", help=option_help.DRAFT)
-    add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
-    add("--weights", choices=WEIGHTS, default="auto", help=option_help.WEIGHTS)
-    add("--context", type=int, default=0, metavar="TOKENS", help=option_help.CONTEXT)
-    add("--kv", choices=KV, default="auto", help=option_help.KV)
+    model_options.add_pair(parser, force="plan for --place even if it does not fit")
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
-    add("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
-    add("--force", action="store_true", help="plan for --place even if it does not fit")
-    add("--vram-limit", type=values.gib, default=None, metavar="GIB", help=option_help.VRAM)
-    add("--ram-limit", type=values.gib, default=None, metavar="GIB", help=option_help.RAM)
     tokens = "tokens that a pass gives (default: as this pair's answers had, else assumed)"
     add("--tokens-per-pass", type=values.rate, default=0.0, metavar="N", help=tokens)
     link = "speed from RAM to GPU, in 1e9 bytes a second (default: as measured here, else assumed)"
     add("--link-rate", type=values.rate, default=None, metavar="GB/S", help=link)
     add("--ssd-rate", type=values.rate, default=None, metavar="GB/S", help="the same from SSD to RAM")
     add("--measure", action="store_true", help="measure this machine first, which may take a minute, and remember it")
-    add("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
-    add("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
 def plan(arguments: argparse.Namespace) -> None:
@@ -73,7 +61,7 @@ def plan(arguments: argparse.Namespace) -> None:
     from engine.model.shape import model_sizes  # noqa: PLC0415
     from engine.weights.planning.usual_rates import usual_rates  # noqa: PLC0415
 
-    options = _options(arguments)
+    options = model_options.load_options(arguments)
     pair, common = _open(options)
     device = choose_device(arguments.device)
     if arguments.measure:
@@ -96,8 +84,7 @@ def plan(arguments: argparse.Namespace) -> None:
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
         best = None if arguments.budget else told.expected
-        json.dump({**_document(found, best, pair, measured, last_answer), **further}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({**_document(found, best, pair, measured, last_answer), **further})
     else:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
@@ -111,23 +98,6 @@ def _nodes(pair: "PairIdentity", question: "Question") -> int:
 
     drafts = pair.draft or question.drafts_itself or question.drafts_with_heads
     return (question.budget or AUTO_BUDGET) if drafts else 0
-
-
-def _options(arguments: argparse.Namespace) -> LoadOptions:
-    return LoadOptions(
-        arguments.target,
-        arguments.draft,
-        arguments.device,
-        weights=arguments.weights,
-        context_tokens=arguments.context,
-        place=arguments.place,
-        vram_limit_bytes=arguments.vram_limit or 0,
-        ram_limit_bytes=arguments.ram_limit or 0,
-        force=arguments.force,
-        budget=arguments.budget,
-        kv=arguments.kv,
-        cache_dir=arguments.cache_dir,
-    )
 
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:

@@ -1,42 +1,36 @@
 """`prepare` converts a model into layers that stream; `prepared` lists what was prepared, checks or deletes it."""
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
 
-from engine.cli import option_help
+from engine.cli import model_options
+from engine.cli.progress import print_json, say
 from engine.errors import Cancellation, InputError
-from engine.protocol.options import EMBEDDED, LoadOptions
+from engine.protocol.options import LoadOptions
 
 WEIGHTS = ("nf4", "int8", "bfloat16", "float16", "float32")
 
 
 def add_prepare_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `prepare`."""
-    parser.add_argument("--target", default=EMBEDDED, metavar="SOURCE", help=option_help.TARGET)
-    parser.add_argument(
-        "--weights", choices=WEIGHTS, default="nf4", help="how weights are stored (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--to", metavar="DIR", type=Path, default=None, help="where to (default: a folder in the cache)"
-    )
-    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
-    parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
+    add = parser.add_argument
+    model_options.add_target(parser)
+    add("--weights", choices=WEIGHTS, default="nf4", help="how weights are stored (default: %(default)s)")
+    add("--to", metavar="DIR", type=Path, default=None, help="where to (default: a folder in the cache)")
+    model_options.add_output(parser)
 
 
 def add_prepared_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `prepared`."""
     parser.add_argument("--delete", metavar="NAME", help="delete this prepared model")
     parser.add_argument("--verify", metavar="NAME", help="read this prepared model whole, and compare its hashes")
-    parser.add_argument("--cache-dir", default="", metavar="DIR", help=option_help.CACHE)
-    parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
+    model_options.add_output(parser)
 
 
 def prepare(arguments: argparse.Namespace) -> None:
     """Convert one layer after the other; a run that was stopped is taken up. Raises `CoppiceError` for bad input."""
-    from engine.cli.progress import say  # noqa: PLC0415
     from engine.loading.preparation import prepare_model, prepared_folder  # noqa: PLC0415  # torch comes with it
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.model.checkpoint import open_checkpoint  # noqa: PLC0415
@@ -52,8 +46,7 @@ def prepare(arguments: argparse.Namespace) -> None:
         left = "" if done.seconds_left is None else f", {done.seconds_left:.0f} s left"
         say(f"layer {done.layers} of {done.total}{' was there' if done.kept else ''}{left}")
     if arguments.json:
-        json.dump({"folder": str(folder), "layers": done.total if done else 0, "bytes": _size(folder)}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({"folder": str(folder), "layers": done.total if done else 0, "bytes": _size(folder)})
     else:
         sys.stdout.write(f"{folder}\n")
 
@@ -81,8 +74,7 @@ def prepared(arguments: argparse.Namespace) -> None:
         for name, model in models.items()
     ]
     if arguments.json:
-        json.dump({"cache": str(cache), "free": _free(cache), "models": rows}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({"cache": str(cache), "free": _free(cache), "models": rows})
         return
     for name, model in models.items():
         sys.stdout.write(f"{gib(model.nbytes):>10}  {name}{'' if model.complete else '  (not complete)'}\n")

@@ -1,7 +1,10 @@
-"""What a command says beside its output: lines on stderr; stdout is for programs."""
+"""What a command says: its progress in lines on stderr, as stdout is for programs, and one document of JSON there."""
 
+import json
 import shutil
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from engine.protocol.messages import Event, Loading, Reading
 
@@ -9,6 +12,11 @@ from engine.protocol.messages import Event, Loading, Reading
 def say(line: str) -> None:
     """Print a line of progress to stderr."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print the one document of a command to stdout."""
+    sys.stdout.write(json.dumps(document) + "\n")
 
 
 class LoadingSaid:

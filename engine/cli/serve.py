@@ -53,13 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=DEFAULT_PORT, metavar="N", help="0 for any free one (default: %(default)s)")
     key = f"what clients must show (default: the variable {KEY_VARIABLE}, which others here cannot read, else no key)"
     add("--api-key", default=None, metavar="KEY", help=key)
-    add(
-        "--origin",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="a web page that may ask, or * for all; may be repeated",
-    )
+    origin = "a web page that may ask, or * for all; may be repeated"
+    add("--origin", action="append", default=[], metavar="URL", help=origin)
     alias = "another name that clients may call the model by, or * for any; may be repeated"
     add("--alias", action="append", default=[], metavar="NAME", help=alias)
     budget = "keep memory for trees of so many drafted nodes (default: auto)"

@@ -120,11 +120,6 @@ def read_messages(value: Any, origin: str) -> list[ChatMessage]:
     return messages
 
 
-def read_json(path: str) -> Any:
-    """The parsed content of a JSON file; raises `InputError` if there is none."""
-    return parse_json(read_text(path), origin_of(path))
-
-
 def parse_json(text: str, origin: str) -> Any:
     """Parsed JSON; raises `InputError` naming `origin`."""
     try:

@@ -1,12 +1,12 @@
 """`tree-shape`: Sequoia's optimal tree for an acceptance vector, a size and a depth."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.cli import values
+from engine.cli.progress import print_json
 
 if TYPE_CHECKING:
     from engine.speculation.trees.tree_program import TreeShape
@@ -31,7 +31,7 @@ def tree_shape(arguments: argparse.Namespace) -> None:
     expected = shape.expected_tokens(acceptance)
     if arguments.json:
         document = {"expected_tokens": expected, "parents": list(shape.parents), "depth": shape.levels}
-        sys.stdout.write(json.dumps(document) + "\n")
+        print_json(document)
     else:
         sys.stdout.write(f"{expected:.4f} tokens per pass from {len(shape)} nodes in {shape.levels} levels\n")
         sys.stdout.writelines(f"{line}\n" for line in _lines(shape))

@@ -4,6 +4,8 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
+from operator import sub
 from statistics import median_low
 from typing import Protocol
 
@@ -102,7 +104,8 @@ class RoundEvents:
             self._new_tokens += len(result.tokens)
             self._drafted_nodes += result.tree.drafted
             self._chosen.setdefault(result.choice.method.name, []).append(result.budget)
-            spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
+            spent = Seconds(*map(sub, astuple(self._clock.seconds()), astuple(before)))
+            streamed = self._bytes_streamed - bytes_before
             yield self._round(result, self._speculation.answer.take_written(), spent, streamed)
 
     def finished(self, is_complete: bool, method: str, note: str = "") -> Finished:
@@ -170,14 +173,3 @@ class RoundEvents:
                 tuple((self._piece(token), log_prob) for token, log_prob in likeliest) for likeliest in result.likeliest
             ),
         )
-
-
-def _difference(now: Seconds, before: Seconds) -> Seconds:
-    return Seconds(
-        draft=now.draft - before.draft,
-        target=now.target - before.target,
-        other=now.other - before.other,
-        decode=now.decode - before.decode,
-        hidden_draft=now.hidden_draft - before.hidden_draft,
-        stream_wait=now.stream_wait - before.stream_wait,
-    )

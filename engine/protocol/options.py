@@ -171,19 +171,16 @@ class SpeculationOptions:
         decay = say("Score decay {number}", number=self.decay)
         _require(0.0 < self.decay <= 1.0, decay, say("Give a number above 0 and up to 1."))
         if self.acceptance and self.method != "sequoia":
-            raise InputError(
-                say("The method '{method}' knows no acceptance.", method=self.method), say("Leave out --acceptance.")
-            )
+            words = say("The method '{method}' knows no acceptance.", method=self.method)
+            raise InputError(words, say("Leave out --acceptance."))
         if self.expansions and self.method != "specinfer":
-            raise InputError(
-                say("The method '{method}' knows no expansions.", method=self.method), say("Leave out --expansions.")
-            )
+            words = say("The method '{method}' knows no expansions.", method=self.method)
+            raise InputError(words, say("Leave out --expansions."))
         if not all(1 <= each <= 64 for each in self.expansions):
             raise InputError(say("An expansion is out of range."), say("Give numbers of children from 1 to 64."))
         if self.grow_map and self.method != "sequoia":
-            raise InputError(
-                say("The method '{method}' knows no grow map.", method=self.method), say("Leave out --grow-map.")
-            )
+            words = say("The method '{method}' knows no grow map.", method=self.method)
+            raise InputError(words, say("Leave out --grow-map."))
         if not is_grow_map(self.grow_map):
             hint = say("Give parents like -1,0,0,1: each before its children.")
             raise InputError(say("The grow map is out of range."), hint)

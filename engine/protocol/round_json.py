@@ -87,13 +87,8 @@ def round_from_json(given: object) -> Round:
     )
 
 
-def prefilled_to_json(of: Prefilled) -> dict[str, Any]:
-    """What was read before the answer, as an object of JSON."""
-    return asdict(of)
-
-
 def prefilled_from_json(given: object) -> Prefilled:
-    """What `prefilled_to_json` made it of. Raises `MalformedEventError`."""
+    """What was read before the answer, as `asdict` has it. Raises `MalformedEventError`."""
     read = _Fields(given)
     prompt_tokens = read.count("prompt_tokens")
     return Prefilled(
@@ -101,13 +96,8 @@ def prefilled_from_json(given: object) -> Prefilled:
     )
 
 
-def finished_to_json(of: Finished) -> dict[str, Any]:
-    """The end of an answer, as an object of JSON."""
-    return asdict(of)
-
-
 def finished_from_json(given: object) -> Finished:
-    """The end that `finished_to_json` made it of. Raises `MalformedEventError`."""
+    """The end of an answer, as `asdict` has it. Raises `MalformedEventError`."""
     read = _Fields(given)
     reason, statistics = read.text("reason"), read.values.get("statistics")
     _require(reason in get_args(FinishReason), "it ended for no reason that is known")

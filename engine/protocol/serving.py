@@ -40,8 +40,7 @@ class ServeOptions:
             raise InputError(say("The server's address is empty."), say("Give 127.0.0.1 for this computer alone."))
         if self.host not in LOOPBACK and not self.api_key:
             raise InputError(
-                say("Other computers could ask this server without a key."),
-                say("Set a key, or listen at 127.0.0.1."),
+                say("Other computers could ask this server without a key."), say("Set a key, or listen at 127.0.0.1.")
             )
         if _NEVER_IN_HEADERS.search(self.api_key) or self.api_key != self.api_key.strip():
             raise InputError(

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Role
 from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import ToolCall
+from engine.serving.bounds import MOST_PARTS, Text
+from engine.serving.endpoints.sampling_fields import Asked
 
 Speaker = Literal["system", "user", "assistant"]
 
@@ -60,10 +62,8 @@ class Conversation:
     def give_back(self, call: str, text: str) -> None:
         """What a tool gave back to the call with this id. Raises `InputError` where nobody made it."""
         if call not in self._calls:
-            raise InputError(
-                say("A result is for the call {name}, which is not in the conversation.", name=shown(call)),
-                say("Send the turn that made the call, too."),
-            )
+            words = say("A result is for the call {name}, which is not in the conversation.", name=shown(call))
+            raise InputError(words, say("Send the turn that made the call, too."))
         self._thought = ""
         self._turns.append(_Turn("tool", [text], answers=self._calls[call]))
 
@@ -87,8 +87,15 @@ class Conversation:
         return ChatMessage(turn.role, text, tuple(turn.calls))
 
 
-class HasText(Protocol):
+class TextPart(Asked):
     """A part of a message."""
+
+    type: Literal["text"]
+    text: Text
+
+
+class HasText(Protocol):
+    """The same in any API."""
 
     text: str
 
@@ -108,16 +115,19 @@ def refuse_media(part: object) -> object:
     return part
 
 
+TextParts = Annotated[
+    list[Annotated[TextPart, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
+]
+
+
 def only_tools(*kinds: str) -> BeforeValidator:
     """Refuses tools of other types, such as those that the servers of others run, and says which."""
 
     def check(tool: object) -> object:
         kind = tool.get("type") if isinstance(tool, dict) else None
         if isinstance(kind, str) and kind not in kinds:
-            raise InputError(
-                say("This server has no tool of the type {name}.", name=shown(kind)),
-                say("Leave it out: only tools that your own program runs can be called here."),
-            )
+            words = say("This server has no tool of the type {name}.", name=shown(kind))
+            raise InputError(words, say("Leave it out: only tools that your own program runs can be called here."))
         return tool
 
     return BeforeValidator(check)

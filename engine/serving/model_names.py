@@ -28,11 +28,7 @@ def require_served(engine: "Engine", name: str | None, aliases: Sequence[str] = 
     """
     served = served_name(engine)
     if name and EVERY not in aliases and name not in (*ANY, *aliases, served, engine.name, engine.options.target):
-        raise ApiError(
-            404,
-            say("There is no model {name} here.", name=shown(name)),
-            say("The one that is loaded is {name}.", name=shown(served)),
-            code="model_not_found",
-            param="model",
-        )
+        words = say("There is no model {name} here.", name=shown(name))
+        hint = say("The one that is loaded is {name}.", name=shown(served))
+        raise ApiError(404, words, hint, code="model_not_found", param="model")
     return served

@@ -45,10 +45,8 @@ class Question:
         """Raise `InputError` if a tool that is allowed is none of the request's."""
         names = {tool.name for tool in self.tools}
         if unknown := [name for name in self.choice.allowed if name not in names]:
-            raise InputError(
-                say("There is no tool {name} to call.", name=shown(unknown[0])),
-                say("Name one of the tools of the request."),
-            )
+            words = say("There is no tool {name} to call.", name=shown(unknown[0]))
+            raise InputError(words, say("Name one of the tools of the request."))
 
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""

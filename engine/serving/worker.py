@@ -195,8 +195,5 @@ def failed_by(request: int, error: BaseException) -> Failed:
         return Failed(request, failure.message, failure.hint)
     words = str(error).strip().splitlines()
     detail = words[0][:300] if words else type(error).__name__
-    return Failed(
-        request,
-        say("The engine met an unexpected error: {reason}", reason=detail),
-        say("Details are in the engine's log."),
-    )
+    message = say("The engine met an unexpected error: {reason}", reason=detail)
+    return Failed(request, message, say("Details are in the engine's log."))

@@ -31,20 +31,15 @@ class LimitedDraft:
         self._positions = positions
         self._vocabulary = vocabulary
         self._device = device
-        self._length = 0
+        self.length = 0  # committed tokens, also those that are not read
         self._pending: list[_Node] = []
-
-    @property
-    def length(self) -> int:
-        """Committed tokens, also those that are not read."""
-        return self._length
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many were there already.
 
         Where nothing can be proposed behind them, nothing is read.
         """
-        self._length, self._pending = len(tokens), []
+        self.length, self._pending = len(tokens), []
         return self._draft.prefill(tokens) if len(tokens) < self._positions else 0
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
@@ -52,7 +47,7 @@ class LimitedDraft:
         pending, count = [*self._pending], len(self._read(range(len(self._pending))))
         rows, above = list[int](), list[int]()  # of what is read: places among `tokens`, and parents
         for place, parent in enumerate(parents):
-            over = pending[parent] if parent >= 0 else _Node(self._length - 1, -1)
+            over = pending[parent] if parent >= 0 else _Node(self.length - 1, -1)
             node = _Node(over.position + 1, None)
             if over.number is not None and node.position < self._positions:
                 node = replace(node, number=count + len(rows))
@@ -74,7 +69,7 @@ class LimitedDraft:
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
         self._draft.keep(*(self._read(some) for some in (nodes, rest)))
-        self._length += len(nodes)
+        self.length += len(nodes)
         kept = [self._pending[node] for node in rest]
         numbers = iter(range(len(kept)))
         self._pending = [_Node(node.position, None if node.number is None else next(numbers)) for node in kept]

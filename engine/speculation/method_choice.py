@@ -120,10 +120,8 @@ def choose_method(options: GenerateOptions, inputs: MethodInputs, budget: int) -
         return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options)
     if inputs.draft is None:
         if speculation.method != "auto":
-            raise InputError(
-                say("The method '{method}' needs a draft model.", method=speculation.method),
-                say("Choose a draft, or the method 'lookup'."),
-            )
+            words = say("The method '{method}' needs a draft model.", method=speculation.method)
+            raise InputError(words, say("Choose a draft, or the method 'lookup'."))
         if speculation.lookup:
             note = say("No draft model is loaded: the text alone suggests.")
             return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options, note)

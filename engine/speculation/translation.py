@@ -65,13 +65,8 @@ class TranslatedDraft:
         """`draft`: scores its own tokens; nothing else may use it between `prefill` and the last `keep`."""
         self._draft = draft
         self._translation = translation
-        self._length = 0
+        self.length = 0  # committed tokens, the target's
         self._pending: list[range] = []  # of every pending node the draft's pending nodes
-
-    @property
-    def length(self) -> int:
-        """Committed tokens, the target's."""
-        return self._length
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many were there already."""
@@ -80,7 +75,7 @@ class TranslatedDraft:
         if spelled and spelled[0][: len(opening)] != opening:
             spelled[0] = (*opening, *spelled[0])
         known = self._draft.prefill([own for each in spelled for own in each])
-        self._length, self._pending = len(tokens), []
+        self.length, self._pending = len(tokens), []
         return bisect_right(list(accumulate(map(len, spelled))), known)
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
@@ -101,7 +96,7 @@ class TranslatedDraft:
         """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
         pending = self._pending
         self._draft.keep(*([own for node in some for own in pending[node]] for some in (nodes, rest)))
-        self._length += len(nodes)
+        self.length += len(nodes)
         self._pending = _ranges((len(pending[node]) for node in rest), 0)
 
 

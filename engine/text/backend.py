@@ -11,7 +11,7 @@ from engine.protocol.sentences import Sentence, say
 
 LONGEST = 200
 
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # of bytes that are not (yet) a character
 
 BYTE_OF_TOKEN = {f"<0x{byte:02X}>": byte for byte in range(256)}
 

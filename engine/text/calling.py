@@ -37,16 +37,12 @@ def tool_constraint(
     if choice.mode == "none" or (choice.mode == "auto" and not tools):
         return form
     if not tools:
-        raise InputError(
-            say("A tool has to be called, and there is none in the request."),
-            say("Send the tools, or leave out their choice."),
-        )
+        words = say("A tool has to be called, and there is none in the request.")
+        raise InputError(words, say("Send the tools, or leave out their choice."))
     chosen = [tool for tool in tools if choice.name in ("", tool.name)]
     if not chosen:
-        raise InputError(
-            say("There is no tool {name} to call.", name=shown(choice.name)),
-            say("Name one of the tools of the request."),
-        )
+        words = say("There is no tool {name} to call.", name=shown(choice.name))
+        raise InputError(words, say("Name one of the tools of the request."))
     format, is_free = tokenizer.tool_format, choice.mode == "auto"
     schemas, grammar = schemas_of(chosen), CallGrammar(format.syntax, tokenizer.special_tokens, lenient=is_free)
     text = grammar.text(schemas, several=choice.parallel and not choice.name)

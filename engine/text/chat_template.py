@@ -103,10 +103,8 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
             continue
         if all(turn.content.strip() in text for turn in turns if turn.role == "system"):
             return text
-    raise InputError(
-        say("The model's chat template refuses this conversation: {reason}.", reason=refusal),
-        say("Change the conversation, or choose another model."),
-    )
+    words = say("The model's chat template refuses this conversation: {reason}.", reason=refusal)
+    raise InputError(words, say("Change the conversation, or choose another model."))
 
 
 def write_plain(messages: Sequence[ChatMessage]) -> str:

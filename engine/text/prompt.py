@@ -83,7 +83,5 @@ def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int
 def require_known(tokens: Sequence[int], vocabulary: int) -> None:
     """Raise `InputError` unless the target knows every token."""
     if wrong := [token for token in tokens if not 0 <= token < vocabulary]:
-        raise InputError(
-            say("Token id {number} is outside the model's vocabulary.", number=wrong[0]),
-            say("Give ids from 0 to {most}.", most=vocabulary - 1),
-        )
+        words = say("Token id {number} is outside the model's vocabulary.", number=wrong[0])
+        raise InputError(words, say("Give ids from 0 to {most}.", most=vocabulary - 1))

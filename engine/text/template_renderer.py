@@ -103,10 +103,8 @@ class TemplateRenderer:
                 return {"exceeds": exceeded}
             if time.monotonic() - begin >= self._seconds:
                 return {"exceeds": "seconds"}
-        raise ModelError(
-            say("The process that renders the model's chat template ended with code {code}.", code=child.returncode),
-            ANOTHER_MODEL,
-        )
+        words = say("The process that renders the model's chat template ended with code {code}.", code=child.returncode)
+        raise ModelError(words, ANOTHER_MODEL)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._child is not None and self._child.poll() is None:

@@ -9,11 +9,10 @@ from itertools import takewhile
 from typing import Protocol
 
 from engine.protocol.reasoning import COMMON
+from engine.text.backend import REPLACEMENT
 from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, NAME_LINE, Sign
 from engine.text.tools.headers import Headers
 
-# What a decoder writes for bytes that are not (yet) a character.
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Tokens kept to decode the next one behind. An incomplete character is at most three bytes, so three tokens, long; a
 # window that begins inside a character is right again from its fourth byte on. Eight leave room to spare.
 WINDOW = 8

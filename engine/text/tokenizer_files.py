@@ -170,10 +170,8 @@ def load_tokenizer(folder: Path) -> Any:
             hint,
         ) from error
     if not is_fast(library):
-        raise ModelError(
-            say("The tokenizer in {folder} is not of the fast kind.", folder=folder),
-            say("Choose a model with a tokenizer.json."),
-        )
+        words = say("The tokenizer in {folder} is not of the fast kind.", folder=folder)
+        raise ModelError(words, say("Choose a model with a tokenizer.json."))
     if not has_words:
         raise ModelError(say("The tokenizer in {folder} has an empty vocabulary.", folder=folder), DOWNLOAD_AGAIN)
     return library
@@ -192,7 +190,5 @@ def _require_files(folder: Path) -> None:
         if not path.is_file():
             raise ModelError(say("{file} is not an ordinary file.", file=path), say("Put the model's own file there."))
         if path.stat().st_size > MAX_TOKENIZER_BYTES:
-            raise ModelError(
-                say("{file} is larger than {size} MB.", file=path, size=MAX_TOKENIZER_BYTES >> 20),
-                say("Use the file that belongs to the model."),
-            )
+            words = say("{file} is larger than {size} MB.", file=path, size=MAX_TOKENIZER_BYTES >> 20)
+            raise ModelError(words, say("Use the file that belongs to the model."))

@@ -180,7 +180,7 @@ def prove_downloads(case: Case) -> None:
     def run(download: Download, _on_plan: object) -> None:
         if download.request.repo_id == "org/bad":
             raise case.error
-        download._tracker.finish("there")
+        download._tracker.stop(State.DONE, path="there")
 
     case.patch.setattr(Download, "run", run)
     queue = queue_of(case)

@@ -21,10 +21,11 @@ from typing import Any
 
 import torch
 
-from engine.cli.arguments import build_parser, load_options
+from engine.cli.arguments import build_parser
 from engine.cli.bench import PROMPTS, as_text, read_prompts, rows
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import Contender, Run, contenders
+from engine.cli.model_options import load_options
 from engine.cli.progress import say
 from engine.cli.session import Session
 from engine.model.checkpoint import open_checkpoint

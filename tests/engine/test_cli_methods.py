@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.cli.arguments import build_parser, load_options
+from engine.cli.arguments import build_parser
+from engine.cli.model_options import load_options
 from engine.speculation.trees.tree_program import PRIOR, checked
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.test_cli import assert_refused, document

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QStackedWidget, QWidget
 
 from app.i18n.translation import tr
 from app.installation.assistant.pages import ProgressPage, ProposalPage, ReadyPage
 from app.installation.link import RuntimeLink
 from app.installation.runtime.progress import InstallProgress, Stage
-from app.ui.widgets import fit_screen, label, make_room
+from app.ui.widgets import fill, fit_screen, label, make_room, row_of
 
 _SIZE = QSize(620, 520)
 
@@ -51,18 +51,8 @@ class EngineAssistant(QDialog):
 
     def _lay_out(self) -> None:
         self.heading = label("page-title", "", self)
-        foot = QHBoxLayout()
-        foot.addWidget(self.cancel)
-        foot.addWidget(self.other)
-        foot.addStretch(1)
-        for button in (self.later, self.pause, self.resume, self.install):
-            foot.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(26, 20, 26, 18)
-        column.setSpacing(16)
-        column.addWidget(self.heading)
-        column.addWidget(self.pages, 1)
-        column.addLayout(foot)
+        foot = row_of((self.cancel, self.other, None, self.later, self.pause, self.resume, self.install))
+        fill(self, (self.heading, self.pages, foot), 16, 26, 20, 26, 18, high=self.pages)
 
     def _connect(self) -> None:
         self.proposal.chosen_changed.connect(self._show_buttons)

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QFileDialog,
-    QHBoxLayout,
     QLineEdit,
     QProgressBar,
     QPushButton,
@@ -25,7 +24,7 @@ from app.installation.runtime.builds import NAMES, UNKNOWN, BuildOffer, Proposal
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
 from app.system.plain_text import tip
-from app.ui.widgets import label, make_room
+from app.ui.widgets import Part, fill, label, make_room, row_of
 
 _STAGES = {
     Stage.IDLE: mark("Nothing is being installed."),
@@ -97,24 +96,12 @@ class ProposalPage(QWidget):
         self._list.setSpacing(4)
         self.local = QCheckBox(tr("Install from a folder of &wheels, without the network"), self)
         self.local.setToolTip(tr("For computers without a network: the folder holds the files that the lock names."))
-        self.folder = QLineEdit(self)
-        self.folder.setPlaceholderText(tr("Folder of wheels"))
+        self.folder = QLineEdit(self, placeholderText=tr("Folder of wheels"))
         self.folder.setAccessibleName(tr("Folder of wheels"))
         self.browse = QPushButton(tr("&Browse…"), self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(12)
-        column.addWidget(label("quiet-text", words, self))
-        column.addWidget(self.found)
-        column.addWidget(self.advice)
-        column.addLayout(self._list)
-        column.addWidget(self.local)
-        row = QHBoxLayout()
-        row.setContentsMargins(24, 0, 0, 0)
-        row.addWidget(self.folder, 1)
-        row.addWidget(self.browse)
-        column.addLayout(row)
-        column.addStretch(1)
+        row = row_of((24, self.folder, self.browse), wide=self.folder)
+        title = label("quiet-text", words, self)
+        fill(self, (title, self.found, self.advice, self._list, self.local, row, None), 12)
         self.advice.hide()
         self._show_folder(False)
         self.local.toggled.connect(self._show_folder)
@@ -167,7 +154,6 @@ class ProposalPage(QWidget):
         self.group.addButton(button, number)
         self.choices.append(button)
         cost = label("quiet-text", "", self)
-        cost.setObjectName("quiet-text")
         cost.setIndent(24)
         self._list.addWidget(button)
         self._list.addWidget(cost)
@@ -218,20 +204,13 @@ class ProgressPage(QWidget):
         super().__init__(parent)
         self.is_stopping = False
         self.stage = label("option-title", "", self)
-        self.bar = QProgressBar(self)
-        self.bar.setRange(0, _STEPS)
-        self.bar.setTextVisible(False)
+        self.bar = QProgressBar(self, maximum=_STEPS, textVisible=False)
         self.bar.setAccessibleName(tr("How much of the engine is installed"))
         self.detail = label("quiet-text", "", self)
         self.error = label("error", "", self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(10)
         words = tr("This window may be closed: the installation goes on behind it.")
         self.closable = label("quiet-text", words, self)
-        for widget in (self.stage, self.bar, self.detail, self.error, self.closable):
-            column.addWidget(widget)
-        column.addStretch(1)
+        fill(self, (self.stage, self.bar, self.detail, self.error, self.closable, None), 10)
 
     def show_progress(self, progress: InstallProgress) -> None:
         """What is being done, and what went wrong."""
@@ -268,19 +247,9 @@ class ReadyPage(QWidget):
         self.title = label("option-title", tr("The engine is ready."), self)
         self.try_ = QPushButton(tr("&Try the embedded model now"), self)
         self.models = QPushButton(tr("&Choose a model for this computer…"), self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(10)
-        column.addWidget(self.title)
-        self._add(
-            column, self.try_, tr("Tiny, already here, often wrong: it shows within seconds how everything works.")
-        )
-        self._add(
-            column,
-            self.models,
-            tr("Coppice proposes models that this computer can run, also ones bigger than its GPU."),
-        )
-        column.addStretch(1)
+        tiny = tr("Tiny, already here, often wrong: it shows within seconds how everything works.")
+        larger = tr("Coppice proposes models that this computer can run, also ones bigger than its GPU.")
+        fill(self, (self.title, *self._offered(self.try_, tiny), *self._offered(self.models, larger), None), 10)
         make_room(self.try_, self.models)
         self.try_.clicked.connect(self.try_requested)
         self.models.clicked.connect(self.models_requested)
@@ -295,8 +264,6 @@ class ReadyPage(QWidget):
             )
         self.title.setText(words)
 
-    def _add(self, column: QVBoxLayout, button: QPushButton, about: str) -> None:
+    def _offered(self, button: QPushButton, about: str) -> tuple[Part, ...]:
         button.setAccessibleDescription(about)
-        column.addSpacing(8)
-        column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
-        column.addWidget(label("quiet-text", about, self))
+        return 8, row_of((button, None)), label("quiet-text", about, self)

@@ -49,11 +49,6 @@ class Hardware:
         """Whether it is a Mac with a processor of Apple's own."""
         return self.system == "macos" and self.machine == "arm64"
 
-    @property
-    def platform(self) -> str:
-        """The name of the folder that holds the locks for it."""
-        return f"{self.system}-{self.machine}"
-
 
 def known_without_asking() -> Hardware:
     """System and processor; for where asking for cards has failed."""

@@ -38,7 +38,7 @@ class Installation:
         self._lock = lock
         self._control = Control()
         self._tracker = Tracker(0, Request(lock.build), dependencies.downloads.clock)
-        self._progress = InstallProgress(build=lock.build, is_local=bool(wanted.wheels))
+        self._progress = InstallProgress(is_local=bool(wanted.wheels))
         self._guard = threading.Lock()
         self._leaving = False
 
@@ -189,7 +189,8 @@ class Installation:
         ending = run_child(command, staging, environment, self._control, self._unpacking_watch(staging))
         if ending.code:
             raise self._unpack_failure(ending)
-        _discard(folder, staging / "uv-cache")
+        for rest in (folder, staging / "uv-cache"):
+            remove_folder(rest)
         return python
 
     def _unpacking_watch(self, staging: Path) -> Callable[[], None]:
@@ -245,8 +246,3 @@ def _link(source: Path, target: Path) -> None:
             continue
         return
     shutil.copyfile(source, target)
-
-
-def _discard(*folders: Path) -> None:
-    for folder in folders:
-        remove_folder(folder)

@@ -46,7 +46,6 @@ class InstallProgress:
     """
 
     stage: Stage = Stage.IDLE
-    build: str = ""
     is_local: bool = False
     part: float = 0.0
     fetched: Progress = field(default_factory=lambda: Progress(0, Request("")))

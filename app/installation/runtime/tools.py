@@ -77,10 +77,8 @@ class Tools:
         if named:
             return named
         if self.uv is None:
-            raise InputError(
-                say("Nobody says which package index to ask."),
-                say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE),
-            )
+            message = say("Nobody says which package index to ask.")
+            raise InputError(message, say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE))
         # Of an empty input: the name of an empty file is another one on Windows.
         command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", "-"]
         lines = [line.split() for line in _printed(command).splitlines()]

@@ -123,10 +123,8 @@ class IndexClient(HttpClient):
         if status in (401, 403, 451):
             message = say("The package index does not hand out {file} ({status}).", file=what, status=status)
             return MissingWheelsError(message, say("Check the index and the proxy, or use a folder of wheels."))
-        return TransientError(
-            say("{server} answered with an error ({status})", server=self.server, status=status),
-            retry_after_seconds(response.headers, time.time()),
-        )
+        words = say("{server} answered with an error ({status})", server=self.server, status=status)
+        return TransientError(words, retry_after_seconds(response.headers, time.time()))
 
 
 def _missing(file: str) -> MissingWheelsError:

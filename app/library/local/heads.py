@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.hub.names import INDEX, SINGLE
-from app.system.json_text import count, parse_object
+from app.system.json_text import count, parse_object, read_object
 from engine.errors import ModelError
 from engine.gguf_header import read_beginning
 from engine.protocol.heads import SPECULATOR_LAYER, is_eagle3
@@ -72,7 +72,7 @@ def read_candidate(place: Path) -> HeadFacts:
 
 def _from_config(folder: Path) -> tuple[HeadFacts, int]:
     """What config.json tells, and its number of layers."""
-    config = parse_object(_beginning(folder / _CONFIG))
+    config = read_object(folder / _CONFIG, _MOST_BYTES)
     text, layer = config.get("text_config"), config.get(SPECULATOR_LAYER)
     is_head = is_eagle3(config)
     config |= text if isinstance(text, dict) else layer if isinstance(layer, dict) else {}
@@ -91,7 +91,7 @@ def _tensor_names(folder: Path) -> Iterable[str]:
     """As the engine reads them: a single file comes before an index."""
     if (folder / SINGLE).is_file():
         return _table(folder / SINGLE)
-    weight_map = parse_object(_beginning(folder / INDEX)).get("weight_map")
+    weight_map = read_object(folder / INDEX, _MOST_BYTES).get("weight_map")
     return weight_map if isinstance(weight_map, dict) else ()
 
 
@@ -102,8 +102,3 @@ def _table(path: Path) -> Mapping[str, object]:
         if length > _MOST_BYTES:
             raise ValueError("the table is too large")
         return parse_object(file.read(length))
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MOST_BYTES)

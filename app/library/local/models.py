@@ -13,12 +13,13 @@ from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
 from app.library.local.completeness import damage_of_safetensors
 from app.system.background import Stop
-from app.system.json_text import count, parse_object, text
+from app.system.json_text import count, read_object, text
 from engine.protocol.heads import is_eagle3
 from engine.protocol.variants import snapshots_in_cache
 
 _log = logging.getLogger(__name__)
 
+CONFIG = "config.json"
 _MOST_BYTES = 64 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".h5")
 
@@ -118,13 +119,13 @@ def _files(root: Path) -> Iterator[os.stat_result]:
 def _config(folder: Path) -> tuple[str, str, bool, str]:
     """The family, the format of the weights, whether it is a head, and what is wrong with config.json."""
     try:
-        config = _object(folder / "config.json")
+        config = read_object(folder / CONFIG, _MOST_BYTES)
     except (OSError, ValueError):
         return "", PLAIN, False, tr("Its config.json cannot be read.")
     described, model_type = config.get("quantization_config"), text(config.get("model_type"), 60)
     if not described:
         with suppress(OSError, ValueError):
-            described = _object(folder / QUANTIZATION)
+            described = read_object(folder / QUANTIZATION, _MOST_BYTES)
     stored = stored_format(described) if isinstance(described, dict) else ""
     plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
     is_head = is_eagle3(config)
@@ -137,7 +138,7 @@ def _missing(folder: Path) -> str:
     if (folder / SINGLE).is_file():
         return damage_of_safetensors([folder / SINGLE])
     try:
-        weight_map = _object(folder / INDEX).get("weight_map")
+        weight_map = read_object(folder / INDEX, _MOST_BYTES).get("weight_map")
     except FileNotFoundError:
         others = _not_opened(folder)
         if not others:
@@ -161,12 +162,6 @@ def _not_opened(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.suffix in _NOT_OPENED)
 
 
-def _object(path: Path) -> dict[str, object]:
-    with path.open("rb") as file:
-        return parse_object(file.read(_MOST_BYTES))
-
-
-CONFIG = "config.json"
 _MOST_FOLDERS = 20_000
 
 
@@ -237,8 +232,7 @@ def _read(folder: Path) -> PreparedCopy | None:
     if folder.is_symlink() or path.is_symlink():
         return None
     try:
-        with path.open("rb") as file:
-            content = parse_object(file.read(_MOST_MANIFEST_BYTES))
+        content = read_object(path, _MOST_MANIFEST_BYTES)
     except (OSError, ValueError):
         return None
     recipe, layers = content.get("recipe"), content.get("layers")

@@ -13,7 +13,7 @@ from app.library.local.app_settings import downloads_folder, named_gguf, pointed
 from app.library.local.gguf_models import files_in, gguf_models_in, read_gguf
 from app.library.local.models import Home, LocalModel, folders_below
 from app.system.background import Stop
-from app.system.json_text import parse_object, text
+from app.system.json_text import read_object, text
 from engine.protocol.variants import find_variants
 
 _DEPTH = 4
@@ -164,8 +164,7 @@ def _ollama_name(store: Path, manifest: Path) -> str:
 def _layers(manifest: Path) -> list[tuple[str, Path]]:
     """Kind and blob of each layer; none where the manifest is not one."""
     try:
-        with manifest.open("rb") as file:
-            layers: Any = parse_object(file.read(_MOST_MANIFEST_BYTES)).get("layers")
+        layers: Any = read_object(manifest, _MOST_MANIFEST_BYTES).get("layers")
     except (OSError, ValueError):
         return []
     found = []

@@ -95,12 +95,7 @@ def choose_drafts(
     heads = _own_heads(target) + [each for each in choices if _is_head_here(each)]
     choices = [each for each in choices if each not in heads]
     choices.sort(
-        key=lambda choice: (
-            not choice.usable,
-            choice.to_check,
-            -int(10 * choice.common),
-            _rank(target, choice.candidate),
-        )
+        key=lambda each: (not each.usable, each.to_check, -int(10 * each.common), _rank(target, each.candidate))
     )
     before = next((at for at, each in enumerate(choices) if not _is_good_and_here(target, each)), len(choices))
     choices[before:before] = heads

@@ -1,13 +1,12 @@
 """What this computer has room for: memory and disk, for models that the engine was not asked about yet."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import psutil
 
+from app.downloads.disk import Disk
 from app.hub.place import hub_place
 from app.installation.runtime.hardware import Hardware, look
 from app.library.pairing.suggestions import Suggestion
@@ -46,7 +45,11 @@ def room_here(ram_limit: int = 0, vram_limit: int = 0, hardware: Callable[[], Ha
         memory = None
     elif cards:
         memory = (memory or 0) + _least(max(cards), vram_limit)
-    return Room(memory, _free_bytes(hub_place().cache))
+    try:
+        free = Disk().free_bytes(hub_place().cache)
+    except OSError:
+        free = None
+    return Room(memory, free)
 
 
 @cache
@@ -60,12 +63,3 @@ def _bytes(suggestion: Suggestion) -> int:
 
 def _least(count: int, limit: int) -> int:
     return min(count, limit) if limit else count
-
-
-def _free_bytes(folder: Path) -> int | None:
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return None

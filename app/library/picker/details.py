@@ -2,17 +2,7 @@
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QScrollArea,
-    QStackedLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QScrollArea, QStackedLayout, QWidget
 
 from app.hub.failures import HubError, Reason
 from app.i18n.number_text import Number, size_text
@@ -30,7 +20,7 @@ from app.library.picker.variant_list import VariantList
 from app.library.picker.ways_box import WaysBox
 from app.system.plain_text import tip
 from app.ui.theme import Colors
-from app.ui.widgets import fill, label, page_body
+from app.ui.widgets import fill, label, page_body, row_of
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised, LayersAt
 from engine.protocol.options import LoadOptions
@@ -65,20 +55,8 @@ class AccessBox(QFrame):
         self.keep = QPushButton(tr("Keep in keyring"), self)
         self.page = QPushButton(tr("Open page"), self)
         self.again = QPushButton(tr("Check again"), self)
-        entry = QHBoxLayout()
-        entry.addWidget(self.token, 1)
-        entry.addWidget(self.keep)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.page)
-        buttons.addWidget(self.again)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 10, 14, 10)
-        column.setSpacing(7)
-        column.addWidget(self.title)
-        column.addWidget(self.words)
-        column.addLayout(entry)
-        column.addLayout(buttons)
+        entry, buttons = row_of((self.token, self.keep), wide=self.token), row_of((self.page, self.again, None))
+        fill(self, (self.title, self.words, entry, buttons), 7, 14, 10, 14, 10)
         self.keep.clicked.connect(self._on_keep)
         self.token.returnPressed.connect(self._on_keep)
         self.page.clicked.connect(self.open_page)
@@ -169,28 +147,11 @@ class DetailsPane(QFrame):
         above = QScrollArea(self)  # scrolls where the screen is low; the button stays in sight
         body = page_body(above, "fields")
         body.setMinimumWidth(1)  # its columns get narrow rather than go out of sight
-        column = QVBoxLayout(body)
-        column.setContentsMargins(18, 16, 18, 0)
-        column.setSpacing(8)
-        column.addWidget(self.name)
-        column.addWidget(self.figures)
-        column.addSpacing(4)
-        column.addWidget(self.estimate)
-        column.addWidget(self.tiers)
-        column.addWidget(self.ways)
-        column.addWidget(self.access)
-        column.addSpacing(4)
-        column.addWidget(self.variant_title)
-        column.addWidget(self.variants)
-        column.addSpacing(6)
-        column.addWidget(self.terms)
-        column.addSpacing(6)
-        column.addWidget(self.draft_title)
-        column.addWidget(self.drafts, 1)
-        column.addStretch(0)
-        foot = QHBoxLayout()
+        found = (self.name, self.figures, 4, self.estimate, self.tiers, self.ways, self.access, 4)
+        choices = (self.variant_title, self.variants, 6, self.terms, 6, self.draft_title, self.drafts)
+        fill(body, (*found, *choices), 8, 18, 16, 18, 0, high=self.drafts).addStretch(0)
+        foot = row_of((self.primary,))
         foot.setContentsMargins(18, 0, 18, 0)
-        foot.addWidget(self.primary)
         self._page = QWidget(self)
         fill(self._page, (above, foot), 8, 0, 0, 0, 14)
         self._empty = label("quiet-text", tr(_NOTHING), self)

@@ -5,15 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QLineEdit,
-    QSplitter,
-    QStackedWidget,
-    QTabBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QLineEdit, QSplitter, QStackedWidget, QTabBar, QWidget
 
 from app.downloads.progress import Progress, Request, State
 from app.engine.state import EngineState
@@ -35,7 +27,7 @@ from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
-from app.ui.widgets import fit_screen
+from app.ui.widgets import fill, fit_screen, row_of
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
@@ -104,16 +96,9 @@ class ModelsDialog(QDialog):
         self.splitter.setStretchFactor(0, 1)
         self.pages.setMinimumWidth(300)
         self.details.setMinimumWidth(320)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self.splitter, 1)
-        notices = QVBoxLayout()
+        notices = row_of((self.notices,))
         notices.setContentsMargins(14, 8, 14, 0)
-        notices.addWidget(self.notices)
-        column.addLayout(notices)
-        column.addWidget(self.strip)
+        fill(self, (self.tabs, self.splitter, notices, self.strip), 0, high=self.splitter)
 
     def _connect(self) -> None:
         library, details = self._library, self.details

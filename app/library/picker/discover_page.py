@@ -2,16 +2,8 @@
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLineEdit,
-    QProgressBar,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QProgressBar, QStackedWidget, QWidget
 
 from app.hub.names import named_repo
 from app.hub.search import SearchQuery
@@ -21,12 +13,12 @@ from app.library.hub_queries import SearchController, SearchPhase, SearchState
 from app.library.local.local_models import LocalModels
 from app.library.pairing.room import Room
 from app.library.pairing.suggestions import Suggestion
-from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
+from app.library.picker.entry import Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import label, row_of
+from app.ui.widgets import fill, label, row_of
 from engine.protocol.variants import split_source
 
 DEBOUNCE_MS = 300
@@ -37,8 +29,6 @@ _SUGGESTED = mark("Suggested pairs. Nothing is asked of the hub before you type 
 
 class DiscoverPage(QWidget):
     """A search field, filters, and the list."""
-
-    typed = Signal()
 
     def __init__(
         self,
@@ -78,20 +68,12 @@ class DiscoverPage(QWidget):
         self._show_suggestions()
 
     def _lay_out(self) -> None:
-        filters = row_of((self.size_choice, self.runs_here), 12)
-        filters.addStretch(1)
+        filters = row_of((self.size_choice, self.runs_here, None), 12)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 8, 8)
-        column.setSpacing(8)
-        column.addWidget(self.field)
-        column.addLayout(filters)
-        column.addWidget(self.progress)
-        column.addWidget(self.notices)
-        column.addWidget(self.caption)
-        column.addWidget(self.stack, 1)
+        parts = (self.field, filters, self.progress, self.notices, self.caption, self.stack)
+        fill(self, parts, 8, 14, 14, 8, 8, high=self.stack)
         hold = self.progress.sizePolicy()
         hold.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(hold)
@@ -221,7 +203,3 @@ class DiscoverPage(QWidget):
     def _on_typed(self, text: str) -> None:
         self.field.setFocus()
         self.field.insert(text)
-
-    def chosen(self) -> Entry | None:
-        """The entry that is chosen."""
-        return self.view.current

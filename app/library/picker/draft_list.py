@@ -1,21 +1,20 @@
 """The drafts of a target: the good ones first, none, and those that cannot be used, greyed out with the reason."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtCore import QAbstractListModel, QObject, QRect, Qt
+from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.pairing.drafts import DraftChoice, Origin
-from app.library.picker.choice_list import MARK, SIDE, ChoiceDelegate, ChoiceList, Index
+from app.library.picker.choice_list import MARK, ROOT, SIDE, ChoiceDelegate, ChoiceList, Index, bold
 from app.system.plain_text import tip
 from app.ui.theme import Colors
 from engine.protocol.options import NO_DRAFT
 
 NONE_REASON = mark("Answers without a draft; what repeats in the text is still guessed ahead.")
 _GAP = 6
-_ROOT = QModelIndex()
 _CHOICE = Qt.ItemDataRole.UserRole
 
 
@@ -26,7 +25,7 @@ class DraftModel(QAbstractListModel):
         super().__init__(parent)
         self._lines: list[DraftChoice | None] = [None]
 
-    def rowCount(self, parent: Index = _ROOT) -> int:  # noqa: N802
+    def rowCount(self, parent: Index = ROOT) -> int:  # noqa: N802
         """All choices and none."""
         return 0 if parent.isValid() else len(self._lines)
 
@@ -71,10 +70,7 @@ class DraftModel(QAbstractListModel):
 class DraftDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the name, and the reason under it."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """Two lines."""
-        del index
-        return QSize(0, 2 * QFontMetrics(option.font).lineSpacing() + 2 * _GAP)
+    rows, room = 2, 2 * _GAP
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One draft."""
@@ -88,9 +84,7 @@ class DraftDelegate(ChoiceDelegate):
         line = rect.adjusted(SIDE + MARK + 8, _GAP, -SIDE, 0)
         line.setHeight(metrics.lineSpacing())
         self.paint_mark(painter, rect.left() + SIDE, line.center().y(), chosen, usable)
-        bold = QFont(option.font)
-        bold.setWeight(QFont.Weight.DemiBold if usable else QFont.Weight.Normal)
-        painter.setFont(bold)
+        painter.setFont(bold(option.font) if usable else option.font)
         self.write(painter, line, name_of(choice), self.colors.text if usable else self.colors.muted)
         painter.setFont(option.font)
         self.write(painter, line.translated(0, line.height()), reason_of(choice), self.colors.muted)

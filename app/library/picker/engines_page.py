@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QPushButton, QWidget
 
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
@@ -19,7 +19,7 @@ from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack
 from app.ui.notices import Tone as NoticeTone
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 
 UNDO = "undo"
 _THIS_COMPUTER = ""  # the key of its line: no engine elsewhere has an empty name
@@ -59,20 +59,11 @@ class EnginesPage(QWidget):
         self._show_engines()
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        top.addWidget(self.connect_)
-        top.addStretch(1)
         buttons = flow_of((self.use, self.change, self.rename, self.remove), 6, self)
         for button in (self.connect_, self.use, self.change, self.rename, self.remove):
             button.setAutoDefault(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 14, 14)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addWidget(self.notices)
-        column.addWidget(self.view, 1)
-        column.addWidget(self.hint)
-        column.addWidget(buttons)
+        parts = (row_of((self.connect_, None)), self.notices, self.view, self.hint, buttons)
+        fill(self, parts, 8, 14, 14, 14, 14, high=self.view)
 
     def _connect(self) -> None:
         self.connect_.clicked.connect(partial(self.open_dialog, None))
@@ -155,7 +146,8 @@ class EnginesPage(QWidget):
 
     def _show_engines(self) -> None:
         saved = self._choice.saved
-        self.entries.replace([_this_computer(), *map(_entry, saved)])
+        here = Entry(_THIS_COMPUTER, tr("This computer"), _THIS_COMPUTER, Where.HERE)
+        self.entries.replace([here, *map(_entry, saved)])
         self.hint.setVisible(not saved)
         if self.view.current is None:
             self.view.choose(self._chosen_key)
@@ -180,10 +172,6 @@ class EnginesPage(QWidget):
         self.use.setText(tr("Connect again") if is_chosen and engine else tr("Use"))
         for button in (self.change, self.rename, self.remove):
             button.setEnabled(engine is not None)
-
-
-def _this_computer() -> Entry:
-    return Entry(_THIS_COMPUTER, tr("This computer"), _THIS_COMPUTER, Where.HERE)
 
 
 def _entry(engine: SavedEngine) -> Entry:

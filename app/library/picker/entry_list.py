@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
+from app.library.picker.choice_list import ROOT, Index, LineDelegate, bold
 from app.library.picker.entry import UNKNOWN, Entry, Filter, Tone, Verdict, parameters_text
 from app.system.plain_text import tip
 from app.ui.theme import Colors
@@ -16,9 +17,6 @@ from app.ui.theme import Colors
 ENTRY = Qt.ItemDataRole.UserRole
 VERDICT = Qt.ItemDataRole.UserRole + 1
 BADGE = Qt.ItemDataRole.UserRole + 2
-
-Index = QModelIndex | QPersistentModelIndex
-_ROOT = QModelIndex()
 
 
 class EntryList(QAbstractListModel):
@@ -33,7 +31,7 @@ class EntryList(QAbstractListModel):
         self._badges: dict[str, str] = {}
         self._filter = Filter()
 
-    def rowCount(self, parent: Index = _ROOT) -> int:  # noqa: N802
+    def rowCount(self, parent: Index = ROOT) -> int:  # noqa: N802
         """The lines that are shown."""
         return 0 if parent.isValid() else len(self._shown)
 
@@ -169,23 +167,14 @@ def describe(entry: Entry, verdict: Verdict) -> str:
     return "\n".join(filter(None, lines))
 
 
-_SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8
+_SIDE, _ABOVE, _BETWEEN = 14, 9, 3
 _DOT = 7
 
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
+class EntryDelegate(LineDelegate):
+    """Three lines a model, all of one height."""
 
-class EntryDelegate(QStyledItemDelegate):
-    """Three lines a model, all of one height, in the theme's colours."""
-
-    def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.colors = colors
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """The same for all."""
-        del index
-        return QSize(0, 3 * QFontMetrics(option.font).lineSpacing() + 2 * _ABOVE + 2 * _BETWEEN)
+    rows, room = 3, 2 * _ABOVE + 2 * _BETWEEN
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One model."""
@@ -194,30 +183,23 @@ class EntryDelegate(QStyledItemDelegate):
             return
         painter.save()
         painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # names and numbers stand in a row
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_ground(painter, option)
+        is_chosen = self.begin(painter, option)
+        if is_chosen and option.state & QStyle.StateFlag.State_HasFocus:
+            self._paint_frame(painter, option.rect)
         metrics = QFontMetrics(option.font)
         rect: QRect = option.rect
         line = QRect(rect.left() + _SIDE, rect.top() + _ABOVE, rect.width() - 2 * _SIDE, metrics.lineSpacing())
         self._paint_name(painter, option.font, line, entry, str(index.data(BADGE)))
         painter.setFont(option.font)
         line = line.translated(0, line.height() + _BETWEEN)
-        self._paint_words(painter, line, entry.figures or entry.about, self.colors.muted)
+        self.write(painter, line, entry.figures or entry.about, self.colors.muted)
         self._paint_verdict(painter, line.translated(0, line.height() + _BETWEEN), entry, verdict)
         painter.restore()
 
-    def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
-        state = option.state
-        chosen = bool(state & QStyle.StateFlag.State_Selected)
-        rect: QRect = option.rect
-        painter.setPen(Qt.PenStyle.NoPen)
-        if chosen or state & QStyle.StateFlag.State_MouseOver:
-            painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
-            painter.drawRoundedRect(rect.adjusted(4, 2, -4, -2), _RADIUS, _RADIUS)
-        if state & QStyle.StateFlag.State_HasFocus and chosen:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QColor(self.colors.accent))
-            painter.drawRoundedRect(rect.adjusted(4, 2, -5, -3), _RADIUS, _RADIUS)
+    def _paint_frame(self, painter: QPainter, rect: QRect) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QColor(self.colors.accent))
+        painter.drawRoundedRect(rect.adjusted(4, 2, -5, -3), self.radius, self.radius)
 
     def _paint_name(self, painter: QPainter, plain: QFont, line: QRect, entry: Entry, badge: str) -> None:
         """The owner in grey, the name in bold, badges at the right end."""
@@ -225,17 +207,15 @@ class EntryDelegate(QStyledItemDelegate):
         for each in badges:
             width = self._paint_badge(painter, plain, line, each)
             line = line.adjusted(0, 0, -width - 6, 0)
-        bold = QFont(plain)
-        bold.setWeight(QFont.Weight.DemiBold)
         owner, slash, name = entry.name.rpartition("/") if entry.of_hub or entry.local else ("", "", entry.name)
         at = line.left()
-        for font, words, color in ((plain, owner + slash, self.colors.muted), (bold, name, self.colors.text)):
+        for font, words, color in ((plain, owner + slash, self.colors.muted), (bold(plain), name, self.colors.text)):
             if not words:
                 continue
             metrics = QFontMetrics(font)
             place = QRect(at, line.top(), line.right() - at, line.height())
             painter.setFont(font)
-            self._paint_words(painter, place, words, color)
+            self.write(painter, place, words, color)
             at += metrics.horizontalAdvance(words)
 
     def _paint_badge(self, painter: QPainter, plain: QFont, line: QRect, words: str) -> int:
@@ -263,19 +243,14 @@ class EntryDelegate(QStyledItemDelegate):
         if not words:
             return
         if tone is Tone.QUIET:
-            self._paint_words(painter, line, words, self.colors.muted)
+            self.write(painter, line, words, self.colors.muted)
             return
         color = QColor(tone_color(self.colors, tone))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color)
         middle = line.center().y()
         painter.drawEllipse(line.left(), middle - _DOT // 2, _DOT, _DOT)
-        self._paint_words(painter, line.adjusted(_DOT + 7, 0, 0, 0), words, color.name())
-
-    def _paint_words(self, painter: QPainter, line: QRect, words: str, color: str) -> None:
-        painter.setPen(QColor(color))
-        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
-        painter.drawText(line, _LEFT, shown)
+        self.write(painter, line.adjusted(_DOT + 7, 0, 0, 0), words, color.name())
 
 
 def tone_color(colors: Colors, tone: Tone) -> str:

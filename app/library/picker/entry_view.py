@@ -4,8 +4,9 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
+from app.library.picker.choice_list import Index
 from app.library.picker.entry import Entry
-from app.library.picker.entry_list import EntryDelegate, EntryList, Index
+from app.library.picker.entry_list import EntryDelegate, EntryList
 from app.ui.theme import Colors
 
 _SETTLE_MS = 120  # after scrolling, before what is in view is asked about

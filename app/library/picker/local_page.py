@@ -5,16 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLineEdit,
-    QMenu,
-    QMessageBox,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QLineEdit, QMenu, QMessageBox, QPushButton, QStackedWidget, QWidget
 
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
@@ -32,7 +23,7 @@ from app.ui.file_dialogs import ask_for_folder
 from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 from engine.errors import CoppiceError
 from engine.protocol.variants import split_source
 
@@ -42,7 +33,6 @@ UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"
 class LocalPage(QWidget):
     """`repair_requested` carries the name of a model of the hub whose damaged files have been removed."""
 
-    typed = Signal()
     repair_requested = Signal(str)
 
     def __init__(
@@ -74,23 +64,14 @@ class LocalPage(QWidget):
         self._show_models()
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.field, 1)
-        top.addWidget(self.folders)
+        top = row_of((self.field, self.folders), 8, wide=self.field)
         for button in (self.open, self.verify, self.delete, self.folders):
             button.setAutoDefault(False)
         buttons = flow_of((self.open, self.verify, self.delete), 6, self)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 8, 14)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addWidget(self.notices)
-        column.addWidget(self.stack, 1)
-        column.addWidget(buttons)
+        fill(self, (top, self.notices, self.stack, buttons), 8, 14, 14, 8, 14, high=self.stack)
 
     def _connect(self) -> None:
         local_models = self._local_models

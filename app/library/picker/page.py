@@ -3,12 +3,12 @@
 from enum import IntEnum
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.widgets import CutLabel
+from app.ui.widgets import CutLabel, fill, row_of
 
 
 class Page(IntEnum):
@@ -34,17 +34,10 @@ class LoadStrip(QWidget):
         self.progress = QProgressBar(self, textVisible=False)
         self.progress.setFixedWidth(220)
         self.progress.setAccessibleName(tr("Loading progress"))
-        self.cancel = QPushButton(tr("Cancel loading"), self)
-        self.cancel.setAutoDefault(False)
-        self.close_ = QPushButton(tr("Close"), self)
-        self.close_.setAutoDefault(False)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(18, 8, 18, 10)
-        row.setSpacing(12)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.progress)
-        row.addWidget(self.cancel)
-        row.addWidget(self.close_)
+        self.cancel = QPushButton(tr("Cancel loading"), self, autoDefault=False)
+        self.close_ = QPushButton(tr("Close"), self, autoDefault=False)
+        row = row_of((self.words, self.progress, self.cancel, self.close_), 12, wide=self.words)
+        fill(self, (row,), 0, 18, 8, 18, 10)
         self.cancel.clicked.connect(self.cancel_requested)
         self.close_.clicked.connect(self.close_requested)
         self.show_engine_state(EngineState())

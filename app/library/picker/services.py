@@ -147,15 +147,9 @@ class ModelLibrary(QObject):
         )
         self.prices = RowPrices(self.facts, self._row_estimator, self.local_models)
         self.pair_choice = PairChoice(
-            self._pair_estimator,
-            self.facts,
-            self.drafts,
-            self.local_models,
-            TermsMemory(settings),
-            self.suggested,
-            self.variants,
-            self,
-        )
+            self._pair_estimator, self.facts, self.drafts, self.local_models, TermsMemory(settings), self.suggested,
+            self.variants, self,
+        )  # fmt: skip
         self._jobs = Jobs(1, "token", self)
         self._room = Task("models", self._room_here, self, lambda _error: Room())
         self._room.done.connect(self.room_known)

@@ -1,12 +1,12 @@
 """The variants of a repository: the number format, the size, and how it would run here, a line each."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
-from app.library.picker.choice_list import MARK, SIDE, ChoiceDelegate, ChoiceList, Index
+from app.library.picker.choice_list import MARK, ROOT, SIDE, ChoiceDelegate, ChoiceList, Index, bold
 from app.library.picker.entry import UNKNOWN, Tone, Verdict
 from app.library.picker.entry_list import tone_color
 from app.library.variants import VariantChoice
@@ -17,7 +17,6 @@ _GAP, _BETWEEN = 4, 12
 _MOST_LINES = 5
 _SAFETENSORS, _STAR, _HERE_MARK = "safetensors", "★", "✓"
 
-_ROOT = QModelIndex()
 _CHOICE = Qt.ItemDataRole.UserRole
 _VERDICT = Qt.ItemDataRole.UserRole + 1
 _HERE = Qt.ItemDataRole.UserRole + 2
@@ -32,7 +31,7 @@ class VariantModel(QAbstractListModel):
         self._verdicts: dict[str, Verdict] = {}
         self._here: frozenset[str] = frozenset()
 
-    def rowCount(self, parent: Index = _ROOT) -> int:  # noqa: N802
+    def rowCount(self, parent: Index = ROOT) -> int:  # noqa: N802
         """All choices."""
         return 0 if parent.isValid() else len(self._choices)
 
@@ -77,14 +76,11 @@ class VariantModel(QAbstractListModel):
 class VariantDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the number format, the size, and the estimate in its colour."""
 
+    room = 2 * _GAP
+
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
         super().__init__(colors, parent)
         self.widths = (0, 0)  # of the names and of the sizes
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """One line."""
-        del index
-        return QSize(0, QFontMetrics(option.font).lineSpacing() + 2 * _GAP)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One variant."""
@@ -97,7 +93,7 @@ class VariantDelegate(ChoiceDelegate):
         rect: QRect = option.rect
         self.paint_mark(painter, rect.left() + SIDE, rect.center().y(), chosen)
         line = rect.adjusted(SIDE + MARK + 8, 0, -SIDE, 0)
-        painter.setFont(_bold(option.font))
+        painter.setFont(bold(option.font))
         name, size = _shown_name(choice), _shown_size(choice, bool(is_here))
         line = self._write_column(painter, line, name, self.colors.text, self.widths[0])
         painter.setFont(option.font)
@@ -110,9 +106,9 @@ class VariantDelegate(ChoiceDelegate):
         """Make the columns of names and sizes as wide as the widest in them."""
         names = [_shown_name(each) for each in choices]
         sizes = [_shown_size(each, each.source in here) for each in choices]
-        bold, plain = QFontMetrics(_bold(font)), QFontMetrics(font)
+        heavy, plain = QFontMetrics(bold(font)), QFontMetrics(font)
         self.widths = (
-            max(map(bold.horizontalAdvance, names), default=0),
+            max(map(heavy.horizontalAdvance, names), default=0),
             max(map(plain.horizontalAdvance, sizes), default=0),
         )
 
@@ -159,12 +155,6 @@ def _shown_name(choice: VariantChoice) -> str:
 def _shown_size(choice: VariantChoice, is_here: bool) -> str:
     """The same, with a mark for what is here."""
     return " ".join(filter(None, (size_of(choice, False), _HERE_MARK if is_here else "")))
-
-
-def _bold(font: QFont) -> QFont:
-    bold = QFont(font)
-    bold.setWeight(QFont.Weight.DemiBold)
-    return bold
 
 
 def size_of(choice: VariantChoice, is_here: bool) -> str:

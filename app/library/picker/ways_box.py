@@ -1,14 +1,14 @@
 """Says whether a tree pays for the chosen pair and what would be faster; the figures of all ways on demand."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import rate_text
 from app.system.plain_text import tip
-from app.ui.widgets import label
+from app.ui.widgets import fill, label
 from engine.protocol.messages import Appraised, WayTold
 
 _SHOWN = "answers"  # of the ways as asked: what really came, if that is known
@@ -26,9 +26,8 @@ class WaysBox(QWidget):
         super().__init__(parent)
         self.words = label("quiet-text", "", self)
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.toggle = QToolButton(self)
+        self.toggle = QToolButton(self, autoRaise=True)
         self.toggle.setCheckable(True)
-        self.toggle.setAutoRaise(True)
         self.toggle.setText(tr("Every way to run it"))
         self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.toggle.setArrowType(Qt.ArrowType.RightArrow)
@@ -40,11 +39,7 @@ class WaysBox(QWidget):
         self._rows.setHorizontalSpacing(14)
         self._rows.setVerticalSpacing(2)
         self._shown: Appraised | None = None
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        for part in (self.words, self.toggle, self.table):
-            column.addWidget(part)
+        fill(self, (self.words, self.toggle, self.table), 4)
         self.toggle.toggled.connect(self._on_toggled)
         self.show_ways(None)
 

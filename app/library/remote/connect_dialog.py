@@ -4,17 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import (
-    QComboBox,
-    QDialog,
-    QFormLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QProgressBar,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QLineEdit, QProgressBar, QPushButton, QWidget
 
 from app.engine.remote.addresses import host_of, key_warning, normalised, place_of
 from app.engine.remote.failures import REFUSED_KEY, RemoteError
@@ -26,7 +16,7 @@ from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.library.remote.engines import SavedEngine
 from app.ui.jobs import Job, Jobs
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import say
 
@@ -91,28 +81,14 @@ class ConnectDialog(QDialog):
         form.addRow(tr("Address"), self.address)
         form.addRow(tr("Key"), self.key)
         form.addRow("", self.warning)
-        testing = QHBoxLayout()
-        for widget in (self.test, self.stop):
-            testing.addWidget(widget)
-        testing.addWidget(self.progress, 1)
-        testing.addStretch(1)
-        form.addRow("", testing)
+        form.addRow("", row_of((self.test, self.stop, self.progress, None), wide=self.progress))
         form.addRow("", self.words)
         form.addRow(tr("Model"), self.model)
         form.addRow(tr("Name"), self.name)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        for button in (self.leave, self.save, self.use):
+        for button in (self.leave, self.save, self.use, self.stop):
             button.setAutoDefault(False)
-            buttons.addWidget(button)
-        self.stop.setAutoDefault(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(18, 18, 18, 14)
-        column.setSpacing(14)
-        column.addLayout(form)
-        column.addStretch(1)
-        column.addLayout(buttons)
+        fill(self, (form, None, row_of((None, self.leave, self.save, self.use))), 14, 18, 18, 18, 14)
         self.setMinimumWidth(_WIDTH)
 
     def _connect(self) -> None:

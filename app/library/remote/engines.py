@@ -96,7 +96,7 @@ class EngineChoice(QObject):
         self._switch, self._library, self._settings = switch, library, settings
         self._ids = ids
         self._remote: RemoteEngine | None = None
-        self._chosen: SavedEngine | None = None
+        self.chosen: SavedEngine | None = None  # the one that answers; None where it is the one on this computer
         self._unsettled: set[str] = set()  # addresses whose keys go once it is certain that they are not used
         self.state = library.state
         library.state_changed.connect(self._on_local_state)
@@ -107,11 +107,6 @@ class EngineChoice(QObject):
     def saved(self) -> tuple[SavedEngine, ...]:
         """All engines elsewhere, in the order in which they were saved."""
         return saved_engines(self._settings.current.engines)
-
-    @property
-    def chosen(self) -> SavedEngine | None:
-        """The one that answers; None where it is the one on this computer."""
-        return self._chosen
 
     def save(self, engine: SavedEngine, key: str = "") -> None:
         """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
@@ -128,15 +123,15 @@ class EngineChoice(QObject):
             return
         new = unused_name(wanted, others)
         renamed = {new if each == name else each: record for each, record in self._settings.current.engines.items()}
-        if self._chosen and self._chosen.name == name:
-            self._chosen = replace(self._chosen, name=new)
+        if self.chosen and self.chosen.name == name:
+            self.chosen = replace(self.chosen, name=new)
             self._settings.change(engine=new)
         self._write(renamed)
 
     def remove(self, name: str) -> Callable[[], None]:
         """Take an engine off the list; returns what puts it back. Its key goes with `settle`."""
         before = dict(self._settings.current.engines)
-        was_chosen = self._chosen is not None and self._chosen.name == name
+        was_chosen = self.chosen is not None and self.chosen.name == name
         if was_chosen:
             self.use_local()
         self._write({each: record for each, record in before.items() if each != name})
@@ -217,9 +212,9 @@ class EngineChoice(QObject):
 
     def reconnect(self) -> None:
         """Look whether the chosen engine is there."""
-        if self._remote is not None and self._chosen is not None:
+        if self._remote is not None and self.chosen is not None:
             self.notice_withdrawn.emit(CONNECTION_NOTICE)
-            self._change(EngineState(Phase.STARTING, host=self._chosen.host))
+            self._change(EngineState(Phase.STARTING, host=self.chosen.host))
             self._remote.look_for()
 
     def _take(self, engine: SavedEngine) -> None:
@@ -233,7 +228,7 @@ class EngineChoice(QObject):
         remote.engine_stopped.connect(self._on_not_found)
         self._library.rest(True)
         self._drop()
-        self._remote, self._chosen = remote, engine
+        self._remote, self.chosen = remote, engine
         self._switch.choose(remote)
 
     def _leave(self) -> bool:
@@ -243,7 +238,7 @@ class EngineChoice(QObject):
         self._library.rest(False)
         self._switch.choose(None)
         self._drop()
-        self._chosen = None
+        self.chosen = None
         self.notice_withdrawn.emit(CONNECTION_NOTICE)
         self._settings.change(engine="")
         self.changed.emit()
@@ -264,7 +259,7 @@ class EngineChoice(QObject):
             self._change(state)
 
     def _on_found(self, server: "Server") -> None:
-        engine = self._chosen
+        engine = self.chosen
         assert engine is not None
         model = server.model(engine.place.model)
         if model is None:
@@ -272,7 +267,7 @@ class EngineChoice(QObject):
             words = tr("{host} has no model {model} any more.").format(host=engine.host, model=engine.place.name)
             self._tell_of_failure(words, tr("It has: {names}. Connect to it anew to choose one.").format(names=names))
             return
-        self._chosen = engine = replace(engine, place=place_of(engine.place.address, server.kind, model))
+        self.chosen = engine = replace(engine, place=place_of(engine.place.address, server.kind, model))
         self.save(engine)
         self._change(self._ready(engine))
 
@@ -280,8 +275,8 @@ class EngineChoice(QObject):
         self._tell_of_failure(failed.message, failed.hint)
 
     def _tell_of_failure(self, words: str, hint: str) -> None:
-        assert self._chosen is not None
-        self._change(EngineState(Phase.STOPPED, host=self._chosen.host))
+        assert self.chosen is not None
+        self._change(EngineState(Phase.STOPPED, host=self.chosen.host))
         self.notice_raised.emit(
             Notice(CONNECTION_NOTICE, words, hint, action=tr("Connect again"), on_action=self.reconnect)
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QMouseEvent
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -24,8 +24,8 @@ _PALE = 90  # of 255: the bars stand behind
 class _AcceptanceChart(Chart):
     """A chart of counts, which tells those that are pointed at."""
 
-    def __init__(self, across: Words, step: Callable[[float], float], parent: QWidget | None) -> None:
-        super().__init__(percent, one_by_one(across), step, parent)
+    def __init__(self, across: Words, step: Callable[[float], float]) -> None:
+        super().__init__(percent, one_by_one(across), step)
         self._acceptance = Acceptance()
         self.setMouseTracking(True)
 
@@ -48,8 +48,8 @@ class _AcceptanceChart(Chart):
 class CalibrationChart(_AcceptanceChart):
     """Dots over bars, and the line of a draft that is never wrong about itself."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(percent, round_step, parent)
+    def __init__(self) -> None:
+        super().__init__(percent, round_step)
         self._bars = pg.BarGraphItem(x=[], height=[], width=_BUCKET_WIDTH)
         self._ideal = pg.PlotCurveItem([0, 1], [0, 1])
         self._curve = pg.PlotCurveItem()
@@ -115,8 +115,8 @@ _FEWEST = 8  # depths in view, so that two bars are not two walls
 class DepthChart(_AcceptanceChart):
     """One bar per depth."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(count, whole_step, parent)
+    def __init__(self) -> None:
+        super().__init__(count, whole_step)
         self._bars = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
         self._doubtful = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
         self._mark = Mark("", "#000000")

@@ -8,7 +8,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame
 
 from app.ui.colors import Colors
 from app.ui.widgets import keep_tips
@@ -111,18 +111,35 @@ def _quieten(axis: Any) -> None:
     axis.setStyle(hideOverlappingLabels=False, tickTextOffset=5)
 
 
+class Drawing(pg.GraphicsObject):  # type: ignore[misc]
+    """What a chart is made of that pyqtgraph would draw too slowly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = QRectF()
+
+    def show_in(self, room: QRectF) -> None:
+        """Draw anew; `room` is what is in view."""
+        if room != self._room:
+            self.prepareGeometryChange()
+            self._room = room
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802
+        """All that is in view."""
+        return self._room
+
+
 _SMALLER = 0.85
 
 
 class Chart(pg.PlotWidget):  # type: ignore[misc]
     """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it."""
 
-    def __init__(
-        self, values: Words, across: SpanWords, step: Callable[[float], float], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, values: Words, across: SpanWords, step: Callable[[float], float]) -> None:
         """Words for either axis; `step`: between ticks of the lower one."""
         axes = {"left": ValueAxis(values), "bottom": SpanAxis(across, step)}
-        super().__init__(parent, axisItems=axes, enableMenu=False)
+        super().__init__(axisItems=axes, enableMenu=False)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setMouseEnabled(False, False)
         self.hideButtons()

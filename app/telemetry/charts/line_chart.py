@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.telemetry.charts.chart import Words, round_top
+from app.telemetry.charts.chart import Drawing, Words, round_top
 from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.charts.scope import Scope, in_span, keep_extremes
 from app.telemetry.charts.time_chart import TimeChart
@@ -26,23 +26,19 @@ from engine.protocol.messages import Loaded
 _POINT = 2.5  # pixels, the radius of a single point without its line's width
 
 
-class LineItem(pg.GraphicsObject):  # type: ignore[misc]
+class LineItem(Drawing):
     """`moments` and `values` [points]; as thick as it is to be, it is drawn so many times, a pixel apart."""
 
     def __init__(self) -> None:
         super().__init__()
         self._moments = self._values = np.zeros(0)
-        self._room = QRectF()
         self._pen = QPen()
         self._thickness = 1
 
     def show_line(self, moments: NDArray[Any], values: NDArray[Any], room: QRectF) -> None:
         """Replace it; `room` is what is in view."""
-        if room != self._room:
-            self.prepareGeometryChange()
-            self._room = room
         self._moments, self._values = moments, values
-        self.update()
+        self.show_in(room)
 
     def set_mark(self, mark: Mark) -> None:
         """Colour, width and style."""
@@ -50,10 +46,6 @@ class LineItem(pg.GraphicsObject):  # type: ignore[misc]
         self._pen.setCosmetic(True)
         self._thickness = max(1, round(mark.width))
         self.update()
-
-    def boundingRect(self) -> QRectF:  # noqa: N802
-        """All that is in view."""
-        return self._room
 
     def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Points that fall on the same pixel are one."""
@@ -102,11 +94,9 @@ class LineChart(TimeChart):
     least_top = 0.0
     """The chart reaches at least so high."""
 
-    def __init__(
-        self, scope: Scope, words: Words, series: Sequence[Series], widest: str, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, scope: Scope, words: Words, series: Sequence[Series], widest: str) -> None:
         """`widest`: the longest value in `words`."""
-        super().__init__(scope, words, parent)
+        super().__init__(scope, words)
         self._words, self._widest = words, widest
         self._series = tuple(series)
         self._lines = [LineItem() for _ in self._series]
@@ -155,8 +145,8 @@ _CEILING_WIDTH = 1.5
 class BandwidthChart(LineChart):
     """Says so where nothing ever streamed."""
 
-    def __init__(self, scope: Scope, parent: QWidget | None = None) -> None:
-        super().__init__(scope, rate, _BANDWIDTH_SERIES, _WIDEST, parent)
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope, rate, _BANDWIDTH_SERIES, _WIDEST)
         self._level = pg.InfiniteLine(angle=0)
         self._level.hide()
         self.addItem(self._level, ignoreBounds=True)

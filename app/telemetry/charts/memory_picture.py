@@ -15,6 +15,7 @@ from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.figures.numbers import size
 from app.ui.colors import Colors
 from engine.protocol.messages import Loaded
+from engine.protocol.residence import Holding
 
 Kind = Literal["device", "ram", "ssd", "other", "free"]
 
@@ -46,10 +47,8 @@ def bars_of(pair: Loaded) -> tuple[Bar, ...]:
     where = pair.residence
     sizes = where.layer_bytes if where and len(where.layer_bytes) == len(pair.tiers) else (0,) * len(pair.tiers)
     if where is None or where.shared:
-        memory = where.ram if where else None
-        bars = [
-            _bar("RAM", pair, sizes, ("device", "ram"), memory.taken if memory else 0, memory.room if memory else 0)
-        ]
+        memory = where.ram if where else Holding()
+        bars = [_bar("RAM", pair, sizes, ("device", "ram"), memory.taken, memory.room)]
     else:
         bars = [
             _bar("GPU", pair, sizes, ("device",), where.device.taken, where.device.room),
@@ -99,8 +98,8 @@ _PLACES = {
 class MemoryPicture(QWidget):
     """Painted by hand: a few hundred rectangles at most."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._bars: tuple[Bar, ...] = ()
         self._colors: Colors | None = None
         self.setMouseTracking(True)

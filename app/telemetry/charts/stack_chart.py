@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter
@@ -11,7 +10,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.telemetry.charts.chart import round_top
+from app.telemetry.charts.chart import Drawing, round_top
 from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.charts.scope import Scope, in_span, keep_greatest
 from app.telemetry.charts.time_chart import TimeChart
@@ -24,33 +23,25 @@ _TILE = 8  # pixels, the period of Qt's patterns
 _APART_FROM = 4  # pixels of a column
 
 
-class StackItem(pg.GraphicsObject):  # type: ignore[misc]
+class StackItem(Drawing):
     """Paints columns: `edges` [columns, 2] in seconds of time, `levels` [parts + 1, columns] in seconds upwards."""
 
     def __init__(self) -> None:
         super().__init__()
         self._edges = np.zeros((0, 2))
         self._levels = np.zeros((1, 0))
-        self._room = QRectF()
         self._tiles = np.zeros((1, _TILE, _TILE), np.uint32)
 
     def show_columns(self, edges: NDArray[Any], levels: NDArray[Any], room: QRectF) -> None:
         """Replace them; `room` is what is in view."""
-        if room != self._room:
-            self.prepareGeometryChange()
-            self._room = room
         self._edges, self._levels = edges, levels
-        self.update()
+        self.show_in(room)
 
     def set_marks(self, marks: tuple[Mark, ...], background: str) -> None:
         """Colour and pattern of each part, lowest first."""
         ground = np.full((1, _TILE, _TILE), QColor(background).rgba(), np.uint32)
         self._tiles = np.concatenate([*(_tile(mark, background) for mark in marks), ground])
         self.update()
-
-    def boundingRect(self) -> QRectF:  # noqa: N802
-        """All that is in view."""
-        return self._room
 
     def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """In whole pixels, so that patterns are not stretched."""
@@ -116,8 +107,8 @@ _WIDEST = "999 ms"
 class StackChart(TimeChart):
     """Columns as wide as their rounds took; where they are too many, the slowest of each group of neighbours."""
 
-    def __init__(self, scope: Scope, parent: QWidget | None = None) -> None:
-        super().__init__(scope, milliseconds, parent)
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope, milliseconds)
         self._item = StackItem()
         self._rows: Rows = np.zeros(0, ROW)
         self._marks: tuple[Mark, ...] = ()

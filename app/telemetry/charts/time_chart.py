@@ -5,7 +5,6 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QWidget
 
 from app.telemetry.charts.chart import Chart, Words, time_step
 from app.telemetry.charts.legend import Entry
@@ -23,8 +22,8 @@ _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.K
 class TimeChart(Chart):
     """What it draws and reads is for its kinds to say."""
 
-    def __init__(self, scope: Scope, words: Words, parent: QWidget | None = None) -> None:
-        super().__init__(words, clocks, time_step, parent)
+    def __init__(self, scope: Scope, words: Words) -> None:
+        super().__init__(words, clocks, time_step)
         self._scope = scope
         self._grip: QPointF | None = None
         self._slipped = False

@@ -56,21 +56,16 @@ class History:
         """The number of the oldest round that is kept."""
         return self.count - len(self.rows)
 
-    @property
-    def seconds(self) -> float:
-        """Of answering, reading the questions included, up to now."""
-        return self._seconds
-
     def clear(self) -> None:
         """Forget everything."""
         self._end = 0
-        self._seconds = 0.0
+        self.seconds = 0.0  # of answering, reading the questions included, up to now
         self.count = 0
         self.acceptance = Acceptance()
 
     def wait(self, seconds: float) -> None:
         """Time passed without a round: a question was read."""
-        self._seconds += seconds
+        self.seconds += seconds
 
     def put_before(self, older: "History") -> None:
         """Take rounds that ran before all of these; for those that there is no room for only their counts are kept."""
@@ -79,7 +74,7 @@ class History:
         rows = np.concatenate((older.rows, newer))[-self.capacity :]
         self._end = len(rows)
         self._rows[: self._end] = rows
-        self._seconds += older.seconds
+        self.seconds += older.seconds
         self.count += older.count
         self.acceptance = older.acceptance + self.acceptance
 
@@ -89,22 +84,22 @@ class History:
         path = np.asarray(round.accepted, np.int32)
         counts = count_acceptance(shape, path)
         row = self._new_row()
-        row["begin"], row["seconds"] = self._seconds, round.seconds.decode
+        row["begin"], row["seconds"] = self.seconds, round.seconds.decode
         row["tokens"], row["nodes"], row["depth"] = round.new_tokens, len(shape.parents) - 1, shape.depths.max()
         row["accepted"], row["bytes"] = len(path) - 1, round.bytes_streamed
         for part, seconds in zip(PARTS, split(round.seconds), strict=True):
             row[part] = seconds
         row["request"], row["index"] = round.id, round.index
-        self._seconds += round.seconds.decode
+        self.seconds += round.seconds.decode
         self.acceptance += counts
 
     def add_arrival(self, request: int, tokens: int, seconds: float) -> None:
         """Take tokens that came without a round, so long after those before them; all other figures are 0."""
         row = self._new_row()
         self._rows[self._end - 1] = np.zeros((), ROW)
-        row["begin"], row["seconds"], row["tokens"] = self._seconds, seconds, tokens
+        row["begin"], row["seconds"], row["tokens"] = self.seconds, seconds, tokens
         row["request"], row["index"] = request, self.count - 1
-        self._seconds += seconds
+        self.seconds += seconds
 
     def _new_row(self) -> Any:
         """The next row, which has values of before; once there is no room, the newest half moves to the front."""

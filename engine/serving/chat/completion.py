@@ -1,18 +1,118 @@
-"""A chat completion as it is written: the chunks of all its choices, and the whole."""
+"""A chat completion, written step by step: the chunks of all its choices, and the whole that they add up to."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 from weakref import ref
 
-from engine.serving.answers import Alive
-from engine.serving.chat.choice import ChoiceWriter
+from engine.protocol.messages import Prefilled, Round, Statistics
+from engine.protocol.round_json import round_to_json
+from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.chat.request import ChatFields
+from engine.serving.chat.resource import ChatFinishReason
 from engine.serving.chat.turns import chat_of
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.context import Asker, Service
 from engine.serving.figures import timings_of, usage_of
 from engine.serving.question import Question, held_to_its_choice, steps_of
+from engine.serving.token_log_probs import Likely, said_tokens
+from engine.text.backend import REPLACEMENT
+from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+
+Part = dict[str, Any]
+
+
+class ChoiceWriter:
+    """Writes the choice of this index."""
+
+    def __init__(self, index: int, asked: ChatFields, end_tokens: Set[int]) -> None:
+        """`end_tokens`: which say nothing."""
+        self.statistics = Statistics()
+        self.accepted_nodes = 0
+        self._index, self._asked, self._end_tokens = index, asked, end_tokens
+        self._thoughts, self._content = list[str](), list[str]()
+        self._calls = list[Part]()
+        self._tokens = list[Part]()
+        self._reason: ChatFinishReason = "length"
+
+    def take(self, step: Step) -> Iterator[Part]:
+        """The step as parts of chunks; none where there is nothing to tell."""
+        match step:
+            case Prefilled():
+                yield self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
+            case Progress(round=of, pieces=pieces):
+                self.accepted_nodes += len(of.accepted) - 1
+                own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
+                yield from self._say(pieces, self._log_probs(of), own)
+            case Ended(finished=finished, pieces=pieces):
+                yield from self._say(pieces, None, {})
+                self.statistics = finished.statistics or Statistics()
+                if finished.reason == "stop":
+                    self._reason = "tool_calls" if self._calls else "stop"
+                part = self._part({}, own={"finished": asdict(finished)}, reason=self._reason)
+                yield {**part, "timings": timings_of(self.statistics, self.accepted_nodes).model_dump()}
+            case Alive():
+                return
+
+    def choice(self) -> Part:
+        """All of it."""
+        content, thoughts = "".join(self._content), "".join(self._thoughts)
+        message: Part = {"role": "assistant", "content": content if content or not self._calls else None}
+        if thoughts:
+            message["reasoning_content"] = thoughts
+        if self._calls:
+            message["tool_calls"] = self._calls
+        log_probs = {"content": self._tokens} if self._asked.logprobs else None
+        return {"index": self._index, "message": message, "logprobs": log_probs, "finish_reason": self._reason}
+
+    def _say(self, pieces: Sequence[Piece], log_probs: Part | None, own: Part) -> Iterator[Part]:
+        """What was told once goes with the first of the pieces, or stands alone."""
+        deltas = [self._delta(piece) for piece in pieces] or ([{}] if log_probs or own else [])
+        for delta in deltas:
+            yield self._part(delta, log_probs, own)
+            log_probs, own = None, {}
+
+    def _part(
+        self,
+        delta: Part,
+        log_probs: Part | None = None,
+        own: Part | None = None,
+        reason: ChatFinishReason | None = None,
+    ) -> Part:
+        choice = {"index": self._index, "delta": delta, "logprobs": log_probs, "finish_reason": reason}
+        return {"choices": [choice], **({"coppice": own} if own and self._asked.tells_rounds else {})}
+
+    def _delta(self, piece: Piece) -> Part:
+        match piece:
+            case Thought(text):
+                self._thoughts.append(text)
+                return {"reasoning_content": text}
+            case Content(text):
+                self._content.append(text)
+                return {"content": text}
+            case CallBegun(place, call, name):
+                function = {"name": name, "arguments": ""}
+                self._calls.append({"id": call, "type": "function", "function": dict(function)})
+                return {"tool_calls": [{"index": place, "id": call, "type": "function", "function": function}]}
+            case CallArguments(place, text):
+                self._calls[place]["function"]["arguments"] += text
+                return {"tool_calls": [{"index": place, "function": {"arguments": text}}]}
+
+    def _log_probs(self, of: Round) -> Part | None:
+        if not self._asked.logprobs:
+            return None
+        tokens = [
+            {**_likely(token.said), "top_logprobs": [_likely(other) for other in token.top]}
+            for token in said_tokens(of, self._end_tokens)
+        ]
+        self._tokens += tokens
+        return {"content": tokens} if tokens else None
+
+
+def _likely(token: Likely) -> Part:
+    piece, log_prob = token
+    return {"token": piece, "logprob": log_prob, "bytes": None if REPLACEMENT in piece else list(piece.encode())}
 
 
 class ChatWriter:

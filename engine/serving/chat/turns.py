@@ -3,26 +3,14 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall
-from engine.serving.bounds import MOST_PARTS, MOST_TOOLS, Name, Text
-from engine.serving.conversation import Conversation, refuse_media, texts_of
+from engine.serving.bounds import MOST_TOOLS, Name, Text
+from engine.serving.conversation import Conversation, TextParts, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
-
-
-class TextPart(Asked):
-    """A part of a message."""
-
-    type: Literal["text"]
-    text: Text
-
-
-TextParts = Annotated[
-    list[Annotated[TextPart, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
-]
 
 
 class SpokenMessage(Asked):

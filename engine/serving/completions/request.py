@@ -42,10 +42,8 @@ class CompletionFields(ChunkedFields):
         if self.suffix:
             raise InputError(say("Texts are not completed before a suffix here."), say("Leave out 'suffix'."))
         if len(self.prompts) * self.choices > MOST_ANSWERS:
-            raise InputError(
-                say("These are more than {most} answers in one request.", most=MOST_ANSWERS),
-                say("Send fewer prompts at once, or ask for fewer choices."),
-            )
+            words = say("These are more than {most} answers in one request.", most=MOST_ANSWERS)
+            raise InputError(words, say("Send fewer prompts at once, or ask for fewer choices."))
 
     @property
     def prompts(self) -> tuple[str | tuple[int, ...], ...]:

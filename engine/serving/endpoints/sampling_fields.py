@@ -7,13 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 from engine.errors import InputError
-from engine.protocol.options import (
-    METHODS,
-    Constraint,
-    GenerateOptions,
-    SamplingOptions,
-    SpeculationOptions,
-)
+from engine.protocol.options import METHODS, Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.sentences import say
 from engine.serving.bounds import MOST_TOKENS, at_most
 
@@ -86,10 +80,8 @@ class SamplingFields(Asked):
     def refuse_rounds(self) -> None:
         """Raise `InputError` if rounds are asked of an API whose streams have no place for them."""
         if self.tells_rounds:
-            raise InputError(
-                say("Rounds are told of chat completions and completions alone."),
-                say("Leave out 'coppice.rounds', or ask at another address."),
-            )
+            words = say("Rounds are told of chat completions and completions alone.")
+            raise InputError(words, say("Leave out 'coppice.rounds', or ask at another address."))
 
     def sampling(self, choice: int = 0) -> SamplingOptions:
         """How the tokens of one choice are drawn; every further one of a request has the next seed."""

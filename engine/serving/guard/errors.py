@@ -23,8 +23,8 @@ from engine.serving.desk import Busy
 ErrorForm = Literal["openai", "anthropic"]
 """Whose form an error has."""
 
-SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
-SECONDS_TO_WAIT = 2  # and where too many wait
+ONCE_LOADED = {"retry-after": "10"}  # seconds, where no model is loaded yet
+SOON = {"retry-after": "2"}  # and where too many wait
 MOST_FLAWS = 3  # that are told of one request
 MOST_READ = 100  # of those that were found: a kind that a value was tried as may add one that is told already
 LONGEST_WORDS = 1000  # characters of a message: a name that a client sent may be in it
@@ -151,8 +151,9 @@ def _internal(_error: object = None) -> ApiError:
     return ApiError(500, message, say("Details are in the engine's log."), code="internal_error")
 
 
-def _input(error: Any) -> ApiError:
-    return ApiError(400, error.message, error.hint, code="invalid_value")
+def _told(status: int, code: str, headers: Mapping[str, str] | None = None) -> Callable[[Any], ApiError]:
+    """In the engine's own words."""
+    return lambda error: ApiError(status, error.message, error.hint, code=code, headers=headers)
 
 
 def _too_long(error: Any) -> ApiError:
@@ -163,23 +164,8 @@ def _too_long(error: Any) -> ApiError:
 
 def _no_model(error: Any) -> ApiError:
     """The engine's own hint is for the window; a server without one has its model soon."""
-    headers = {"retry-after": str(SECONDS_TO_LOAD)}
     hint = say("Ask again once one is; /health says when.")
-    return ApiError(503, error.message, hint, code="no_model_loaded", headers=headers)
-
-
-def _busy(error: Any) -> ApiError:
-    headers = {"retry-after": str(SECONDS_TO_WAIT)}
-    return ApiError(429, error.message, error.hint, code="too_many_requests", headers=headers)
-
-
-def _stopped(error: Any) -> ApiError:
-    headers = {"retry-after": str(SECONDS_TO_LOAD)}
-    return ApiError(503, error.message, error.hint, code="server_stopped", headers=headers)
-
-
-def _memory(error: Any) -> ApiError:
-    return ApiError(503, error.message, error.hint, code="out_of_memory", headers=DO_NOT_RETRY)
+    return ApiError(503, error.message, hint, code="no_model_loaded", headers=ONCE_LOADED)
 
 
 def _http(error: Any) -> ApiError:
@@ -217,11 +203,13 @@ def _field_of(flaw: Mapping[str, Any], body: Any) -> str:
     return ".".join(names)
 
 
+_input = _told(400, "invalid_value")
+_memory = _told(503, "out_of_memory", DO_NOT_RETRY)
 _TRANSLATIONS: tuple[tuple[type[BaseException], Callable[[Any], ApiError]], ...] = (
     (NoModel, _no_model),
     (TooLong, _too_long),
     (InputError, _input),
-    (Busy, _busy),
+    (Busy, _told(429, "too_many_requests", SOON)),
     (OutOfMemory, _memory),
     (RequestValidationError, _invalid),
     (HTTPException, _http),
@@ -232,5 +220,5 @@ _KINDS: dict[FailureKind | str, Callable[[Any], ApiError]] = {
     "too_long": _too_long,
     "memory": _memory,
     "no_model": _no_model,
-    "stopped": _stopped,
+    "stopped": _told(503, "server_stopped", ONCE_LOADED),
 }

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import SECONDS_TO_WAIT, ApiError
+from engine.serving.guard.errors import SOON, ApiError
 
 MOST_ADDRESSES = 1024  # whose rates are remembered
 
@@ -52,13 +52,9 @@ class Rates:
         left = self.charge(address, 0)
         if left < 1:
             seconds = 1 + int((1 - left) / self._per_second)
-            raise ApiError(
-                429,
-                say("Too many requests came from this address."),
-                say("Ask again later."),
-                code="rate_limit_exceeded",
-                headers={"retry-after": str(seconds)},
-            )
+            words = say("Too many requests came from this address.")
+            hint = say("Ask again later.")
+            raise ApiError(429, words, hint, code="rate_limit_exceeded", headers={"retry-after": str(seconds)})
         self.charge(address, 1)
 
     def charge(self, address: str, requests: float) -> float:
@@ -98,13 +94,8 @@ class BodyShare:
     def take(self, count: int) -> None:
         """Take so many more bytes. Raises `ApiError` where others have them."""
         if count > self._budget.bytes_free:
-            raise ApiError(
-                503,
-                say("The server has no memory left for requests as long as this one."),
-                say("Ask again when some are answered."),
-                code="too_much_at_once",
-                headers={"retry-after": str(SECONDS_TO_WAIT)},
-            )
+            words = say("The server has no memory left for requests as long as this one.")
+            raise ApiError(503, words, say("Ask again when some are answered."), code="too_much_at_once", headers=SOON)
         self._budget.bytes_free -= count
         self._bytes += count
 

@@ -23,12 +23,9 @@ SECONDS_ALLOWED = 600  # for which a browser need not ask again
 def require_own_host(headers: Headers, options: ServeOptions) -> None:
     """Raise `ApiError` where a server of this computer alone is called by a name that is not this computer's."""
     if options.host in LOOPBACK and _host_of(headers.get("host", "")) not in LOOPBACK:
-        raise ApiError(
-            421,
-            say("This server answers as localhost only, not as {name}.", name=shown(headers.get("host", ""))),
-            say("Ask 127.0.0.1, or have it listen at another address, with a key."),
-            code="wrong_host",
-        )
+        words = say("This server answers as localhost only, not as {name}.", name=shown(headers.get("host", "")))
+        hint = say("Ask 127.0.0.1, or have it listen at another address, with a key.")
+        raise ApiError(421, words, hint, code="wrong_host")
 
 
 def require_known_origin(headers: Headers, options: ServeOptions) -> None:
@@ -43,12 +40,7 @@ def require_known_origin(headers: Headers, options: ServeOptions) -> None:
         words = say("Web pages of other sites may not ask this server.")
         if origins:
             words = say("Web pages of {name} may not ask this server.", name=shown(origins[0]))
-        raise ApiError(
-            403,
-            words,
-            say("Name the page's origin where the server is started."),
-            code="foreign_origin",
-        )
+        raise ApiError(403, words, say("Name the page's origin where the server is started."), code="foreign_origin")
 
 
 def is_preflight(method: str, headers: Headers) -> bool:

@@ -75,18 +75,8 @@ class OpenVisit:
 
     def _tell_it(self, status: int = 0) -> None:
         self._told = time.monotonic()
-        self._tell(
-            Visit(
-                *self._who,
-                self._state,
-                self._ahead,
-                status,
-                self._prompt_tokens,
-                self._new_tokens,
-                self._told - self._begun,
-                self._words,
-            )
-        )
+        read, written, seconds = self._prompt_tokens, self._new_tokens, self._told - self._begun
+        self._tell(Visit(*self._who, self._state, self._ahead, status, read, written, seconds, self._words))
 
 
 def _ignored(_visit: Visit) -> None:

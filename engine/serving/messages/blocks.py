@@ -9,17 +9,10 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
-from engine.serving.conversation import BETWEEN, Conversation, Speaker, refuse_media, texts_of
+from engine.serving.conversation import BETWEEN, Conversation, Speaker, TextPart, TextParts, refuse_media, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
 FAILED = "Error: "  # chat templates know no other way to say so
-
-
-class TextBlock(Asked):
-    """What somebody says."""
-
-    type: Literal["text"]
-    text: Text
 
 
 class ThinkingBlock(Asked):
@@ -44,22 +37,17 @@ class ToolUseBlock(Asked):
     input: dict[str, Any]
 
 
-TextBlocks = Annotated[
-    list[Annotated[TextBlock, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
-]
-
-
 class ToolResultBlock(Asked):
     """What the tool gave back, or how it failed."""
 
     type: Literal["tool_result"]
     tool_use_id: Name
-    content: Text | TextBlocks | None = None
+    content: Text | TextParts | None = None
     is_error: bool | None = None
 
 
 Block = Annotated[
-    TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")
+    TextPart | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")
 ]
 Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)]
 
@@ -71,9 +59,7 @@ class MessageField(Asked):
     content: Text | Blocks
 
 
-def chat_of(
-    messages: list[MessageField], system: str | list[TextBlock] | None, marks: Marks
-) -> tuple[ChatMessage, ...]:
+def chat_of(messages: list[MessageField], system: str | list[TextPart] | None, marks: Marks) -> tuple[ChatMessage, ...]:
     """The conversation that these messages tell. Raises `InputError` for a result of no call.
 
     `marks`: what stands around reasoning in the text of the model's answers.
@@ -91,7 +77,7 @@ def _tell(conversation: Conversation, speaker: Speaker, block: str | Block) -> N
     match block:
         case str():
             conversation.say(speaker, block)
-        case TextBlock():
+        case TextPart():
             conversation.say(speaker, block.text)
         case ThinkingBlock():
             conversation.think(block.thinking)

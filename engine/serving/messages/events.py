@@ -7,14 +7,7 @@ from typing import Any
 from engine.protocol.messages import Finished, Prefilled
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import SentEvent
-from engine.serving.messages.resource import (
-    MessageResource,
-    SaidText,
-    SaidThinking,
-    SaidToolUse,
-    StopReason,
-    usage_of,
-)
+from engine.serving.messages.resource import MessageResource, SaidText, SaidThinking, SaidToolUse, StopReason, usage_of
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
 PING: SentEvent = {"type": "ping"}

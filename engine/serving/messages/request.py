@@ -8,10 +8,10 @@ from pydantic import Field
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName
-from engine.serving.conversation import only_tools
+from engine.serving.conversation import TextPart, only_tools
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
-from engine.serving.messages.blocks import MessageField, TextBlock
+from engine.serving.messages.blocks import MessageField
 
 
 class OfferedTool(Asked):
@@ -61,7 +61,7 @@ class CountFields(Asked):
 
     model: Name = ""
     messages: list[MessageField] = Field(max_length=MOST_TURNS, fail_fast=True)
-    system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS, fail_fast=True)] | None = None
+    system: Text | Annotated[list[TextPart], Field(max_length=MOST_TURNS, fail_fast=True)] | None = None
     tools: list[Annotated[OfferedTool, only_tools("custom")]] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
 

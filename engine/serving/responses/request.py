@@ -109,10 +109,8 @@ class ResponsesFields(SamplingFields):
         """Raise `InputError` for fields that this server does not support."""
         self.refuse_rounds()
         if self.previous_response_id or self.conversation:
-            raise InputError(
-                say("This server stores no responses, so that none can be gone on from."),
-                say("Send the whole conversation as the input."),
-            )
+            words = say("This server stores no responses, so that none can be gone on from.")
+            raise InputError(words, say("Send the whole conversation as the input."))
         if self.background:
             raise InputError(say("This server answers no requests in the background."), say("Stream the answer."))
         if self.top_logprobs or LOG_PROBS in (self.include or ()):

@@ -58,12 +58,7 @@ class SpecInfer(SampledTreeMethod):
 
     name = "specinfer"
 
-    def __init__(
-        self,
-        drafting: Drafting,
-        expansions: Sequence[int] = (),
-        acceptance: AcceptanceVector = (),
-    ) -> None:
+    def __init__(self, drafting: Drafting, expansions: Sequence[int] = (), acceptance: AcceptanceVector = ()) -> None:
         """`expansions`: children by level; empty for the static one."""
         super().__init__(drafting)
         self._expansions = expansions

@@ -121,11 +121,6 @@ class TreeProgram:
         """G: the most tokens that a pass over at most `nodes` nodes in `levels` levels can yield on average."""
         return float(self._gains[self._level(levels)][nodes])
 
-    def gains(self, levels: int) -> list[float]:
-        """`gain` for 1, 2, ... nodes."""
-        found: list[float] = self._gains[self._level(levels)][1:].tolist()
-        return found
-
     def shape(self, nodes: int, levels: int) -> TreeShape:
         """The smallest tree that reaches `gain`."""
         parents = [-1]
@@ -199,15 +194,11 @@ def program_for(acceptance: AcceptanceVector, nodes: int, levels: int) -> TreePr
     Raises `InputError` for what is no acceptance vector, and for sizes out of range.
     """
     if not 1 <= nodes <= MOST_NODES:
-        raise InputError(
-            say("A tree of {count} nodes is out of range.", count=nodes),
-            say("Give 1 to {most} nodes, with the root.", most=MOST_NODES),
-        )
+        words = say("A tree of {count} nodes is out of range.", count=nodes)
+        raise InputError(words, say("Give 1 to {most} nodes, with the root.", most=MOST_NODES))
     if not 1 <= levels <= MOST_LEVELS:
-        raise InputError(
-            say("A depth of {count} is out of range.", count=levels),
-            say("Give 1 to {most} levels, with the root's.", most=MOST_LEVELS),
-        )
+        words = say("A depth of {count} is out of range.", count=levels)
+        raise InputError(words, say("Give 1 to {most} levels, with the root's.", most=MOST_LEVELS))
     # Towards its end an answer allows less depth every round: the same program serves them all.
     return _program(acceptance, _power_of_two(nodes), max(levels, USUAL_LEVELS))
 

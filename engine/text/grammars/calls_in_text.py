@@ -4,19 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.protocol.options import CallMark
-from engine.text.grammars.grammar import NOTHING, AnswerState
+from engine.text.grammars.grammar import NOTHING, AnswerState, Free
 from engine.text.grammars.reasoning_first import Masks
 
 
 class CallMarks:
     """What begins a call in one answer, and the state of the calls' grammar behind each."""
 
-    def __init__(
-        self,
-        masks: Masks,
-        marks: Iterable[tuple[CallMark, AnswerState]],
-        special: Mapping[str, int],
-    ) -> None:
+    def __init__(self, masks: Masks, marks: Iterable[tuple[CallMark, AnswerState]], special: Mapping[str, int]) -> None:
         """`special`: the ids of control tokens by name, which are no text."""
         begun = list(marks)
         self.masks = masks
@@ -57,7 +52,7 @@ class CallMarks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FreeText:
+class FreeText(Free):
     """An answer that has not called anything yet; `tail`: the last of it, which may be the beginning of a mark.
 
     `is_first`: the whole answer may be that. What a token writes behind a mark belongs to the call.
@@ -66,7 +61,6 @@ class FreeText:
     calls: CallMarks = field(repr=False)
     tail: bytes = b""
     is_first: bool = False
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """A mark begins the call; most tokens come nowhere near one."""
@@ -90,9 +84,6 @@ class FreeText:
     def allowed(self) -> bytes | None:
         """Anything, but for a mark with what no call goes on with in the same token."""
         return self.calls.wrong(self.tail, is_first=self.is_first)
-
-    def settle(self) -> None:
-        """Nothing to forget."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,14 +8,7 @@ from engine.protocol.reasoning import CHANNELS
 from engine.protocol.sentences import say
 from engine.text.grammars.calls_in_text import CallMarks, Either, FreeText
 from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar
-from engine.text.grammars.reasoning_first import (
-    Channels,
-    Choosing,
-    ChoosingInText,
-    Gap,
-    Thinking,
-    ThinkingInText,
-)
+from engine.text.grammars.reasoning_first import Channels, Choosing, ChoosingInText, Gap, Thinking, ThinkingInText
 from engine.text.grammars.trial import try_out
 from engine.text.prompt import Prompt
 from engine.text.reasoning import ANSWER_CHANNEL, Sign
@@ -36,10 +29,8 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     if not begun.is_possible and constraint.marks and not constraint.other:
         return state  # a mark that somebody else's text mentions
     if not begun.is_possible:
-        raise InputError(
-            say("The answer that is to be continued does not fit the constraint."),
-            say("Ask for a new answer, or leave the constraint out."),
-        )
+        words = say("The answer that is to be continued does not fit the constraint.")
+        raise InputError(words, say("Ask for a new answer, or leave the constraint out."))
     return begun
 
 

@@ -32,6 +32,20 @@ class AnswerState(Protocol):
         """The answer has come to here and will not go back; raises `InputError` where nothing can follow."""
 
 
+class Free:
+    """What states share in which an answer goes on as it likes."""
+
+    __slots__ = ()
+    is_possible = True
+
+    def allowed(self) -> bytes | None:
+        """Anything."""
+        return None
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
 class Grammar:
     """The constraint of one answer. Whatever the library complains of, panics included, is an `InputError`.
 
@@ -154,17 +168,15 @@ class GrammarState:
         """Forget what was beside this text. Raises `InputError` where it leads no further."""
         assert self._mask != IMPOSSIBLE, "only what is allowed is said"
         if self.trouble:
-            raise InputError(
-                say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble),
-                say("Give a simpler constraint."),
-            )
+            words = say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble)
+            raise InputError(words, say("Give a simpler constraint."))
         state = self
         while (above := state.parent) and (above._mask or len(above._states) > 1):
             above._states, above._mask = {state.token: state}, None
             state = above
 
 
-class Unconstrained:
+class Unconstrained(Free):
     """A text of which nothing more is asked."""
 
     def __init__(self, *, is_possible: bool) -> None:
@@ -175,13 +187,6 @@ class Unconstrained:
         """The same."""
         del token
         return self
-
-    def allowed(self) -> bytes | None:
-        """Every token."""
-        return None
-
-    def settle(self) -> None:
-        """Nothing to forget."""
 
 
 ANYTHING = Unconstrained(is_possible=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
 
-from engine.text.grammars.grammar import NOTHING, AnswerState
+from engine.text.grammars.grammar import NOTHING, AnswerState, Free
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, Sign
 from engine.text.text_stream import Decoder, channel_of
@@ -83,13 +83,12 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Free):
     """Behind the reasoning: line breaks, then the answer."""
 
     masks: Masks
     answer: AnswerState
     left: int = GAP
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """A line break is no text of the answer."""
@@ -101,39 +100,27 @@ class Gap:
         """Line breaks, and what the answer may begin with."""
         return self.masks.also(self.answer, self.masks.breaks if self.left else ())
 
-    def settle(self) -> None:
-        """Nothing to forget."""
-
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class Thinking(Free):
     """Inside reasoning that a control token ends."""
 
     ends: Collection[int]
     behind: AnswerState
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """The answer comes behind its end."""
         return self.behind if token in self.ends else self
 
-    def allowed(self) -> bytes | None:
-        """Anything."""
-        return None
-
-    def settle(self) -> None:
-        """Nothing to forget."""
-
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class Choosing(Free):
     """The model may reason first, which a control token begins, or answer."""
 
     masks: Masks
     begins: Collection[int]
     thinking: AnswerState
     answer: AnswerState
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """By the first token."""
@@ -143,12 +130,9 @@ class Choosing:
         """That token, and what the answer may begin with."""
         return self.masks.also(self.answer, self.begins)
 
-    def settle(self) -> None:
-        """Nothing to forget."""
-
 
 @dataclass(frozen=True, slots=True)
-class ThinkingInText:
+class ThinkingInText(Free):
     """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that.
 
     What a token writes behind the end belongs to the answer already, and must fit the constraint.
@@ -158,7 +142,6 @@ class ThinkingInText:
     end: bytes
     answer: AnswerState
     tail: bytes = b""
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """The answer begins behind the end."""
@@ -175,16 +158,13 @@ class ThinkingInText:
         wrong = [token for token, more in ends.items() if not self._behind(more.lstrip(b"\n")).is_possible]
         return self.masks.all_but(wrong) if wrong else None
 
-    def settle(self) -> None:
-        """Nothing to forget."""
-
     def _behind(self, text: bytes) -> AnswerState:
         """The answer that begins with this text."""
         return self.masks.behind(self.answer, text) if text else Gap(self.masks, self.answer)
 
 
 @dataclass(frozen=True, slots=True)
-class ChoosingInText:
+class ChoosingInText(Free):
     """The model may reason first, which ordinary text begins, or answer; `said`: what could become either by now."""
 
     masks: Masks
@@ -192,7 +172,6 @@ class ChoosingInText:
     thinking: ThinkingInText
     answer: AnswerState
     said: bytes = b""
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """Both go on as long as the text is a beginning of the mark."""
@@ -208,12 +187,9 @@ class ChoosingInText:
         """What either goes on with."""
         return self.masks.also(self.answer, self.masks.opening(self.begin[len(self.said) :]))
 
-    def settle(self) -> None:
-        """Nothing to forget."""
-
 
 @dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(Free):
     """Messages in channels, each with its header; the answer is what comes in that of answers.
 
     `header`: the tokens of one that is being written, else None. `calls`: by a tool's name what a message to it is.
@@ -224,7 +200,6 @@ class Channels:
     answer: AnswerState
     header: tuple[int, ...] | None = None
     calls: Mapping[str, AnswerState] = field(default_factory=dict)
-    is_possible = True
 
     def follow(self, token: int) -> AnswerState:
         """A header ends where its message begins."""
@@ -236,13 +211,6 @@ class Channels:
         else:
             header = None
         return Channels(self.signs, self.decoder, self.answer, header, self.calls)
-
-    def allowed(self) -> bytes | None:
-        """Anything."""
-        return None
-
-    def settle(self) -> None:
-        """Nothing to forget."""
 
     def _message(self, header: tuple[int, ...]) -> AnswerState:
         parts = [tuple(run) for is_sign, run in groupby(header, lambda token: token in self.signs) if not is_sign]

@@ -42,10 +42,8 @@ def cannot_be_used(reason: str) -> InputError:
     What it advises the program that uses it is left out: who sends a constraint cannot choose the library's options.
     """
     complaint = complaint_of(ValueError(_ADVICE.sub("", reason)))
-    return InputError(
-        say("The constraint of the answer cannot be used: {reason}.", reason=complaint),
-        say("Change the schema or the grammar."),
-    )
+    words = say("The constraint of the answer cannot be used: {reason}.", reason=complaint)
+    return InputError(words, say("Change the schema or the grammar."))
 
 
 class _NoVerdict(Exception):  # noqa: N818  # it says nothing of the grammar

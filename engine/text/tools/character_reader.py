@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece
 
 T = TypeVar("T")
 Reading = Generator[None, str, T]
 Write = Callable[[str], None]
+LONGEST_NAME = 256  # characters
 
 
 class Malformed(Exception):  # noqa: N818  # what the text is
@@ -32,7 +33,7 @@ class CharacterReader:
         self._make_id = make_id
         self._place = -1
         self._ahead: list[str] = []  # given back, the next one last
-        self._is_over = False
+        self.is_over = False  # whether the end of the text was met; what was given back may be left
         self._read: deque[str] = deque()  # since the last piece
         self._space = ""
         self._pieces: list[Piece] = []
@@ -42,20 +43,15 @@ class CharacterReader:
         """How many calls have begun."""
         return self._place + 1
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the end of the text was met; what was given back may be left."""
-        return self._is_over
-
     def take(self) -> Reading[str]:
         """The next character; empty at the end of the text, again and again."""
         if self._ahead:
             character = self._ahead.pop()
-        elif self._is_over:
+        elif self.is_over:
             return ""
         else:
             character = yield
-            self._is_over = not character
+            self.is_over = not character
         if character:
             self._read.append(character)
         return character
@@ -71,6 +67,36 @@ class CharacterReader:
         while (character := (yield from self.take())).isspace():
             pass
         return character
+
+    def peek(self) -> Reading[str]:
+        """The same, which stays to be taken."""
+        character = yield from self.skip_space()
+        self.give_back(character)
+        return character
+
+    def refuse(self, character: str) -> NoReturn:
+        """The character that was taken last is not what a call goes on with."""
+        self.give_back(character)
+        raise Malformed
+
+    def expect(self, mark: str) -> Reading[None]:
+        """Take the mark, which whitespace may precede; raises `Malformed` where another text follows."""
+        yield from self.peek()
+        if not (yield from self.match((mark,))):
+            raise Malformed
+
+    def name_until(self, ends: tuple[str, ...]) -> Reading[tuple[str, str]]:
+        """A name, and which of the marks came behind it."""
+        yield from self.peek()
+        name = ""
+        while not (end := (yield from self.match(ends))):
+            character = yield from self.take()
+            name += character
+            if not character or character in "<>{}" or len(name) > LONGEST_NAME:
+                raise Malformed
+        if not name.strip():
+            raise Malformed
+        return name.strip(), end
 
     def match(self, marks: Sequence[str]) -> Reading[str]:
         """The mark that comes next; empty where it is none of them, and nothing is taken then."""

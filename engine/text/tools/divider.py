@@ -65,8 +65,7 @@ class CallDivider:
     def _read(self) -> Reading[None]:
         characters, mark = self._characters, ""
         if self._first:
-            character = yield from characters.skip_space()
-            characters.give_back(character)
+            yield from characters.peek()
             yield from self._calls(self._first)
         while mark := (yield from characters.copy_until(tuple(self._readers), characters.say)):
             yield from self._calls(self._readers[mark])
@@ -89,8 +88,7 @@ class CallDivider:
         """Pass over what belongs to the call that was read, and the whitespace behind it."""
         characters, found = self._characters, True
         while found:
-            character = yield from characters.skip_space()
-            characters.give_back(character)
+            yield from characters.peek()
             characters.forget()
             found = bool((yield from characters.match(self._closers)))
 

@@ -50,7 +50,5 @@ class EitherWay:
 
     def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call, or a list of them."""
-        character = yield from characters.skip_space()
-        characters.give_back(character)
-        reader = self.json if character in ("[", "{") else self.header
+        reader = self.json if (yield from characters.peek()) in ("[", "{") else self.header
         yield from reader.read(characters, tools)

@@ -43,8 +43,7 @@ def copy_value(characters: CharacterReader, write: Write) -> Reading[None]:
     elif character and character in PLAIN - frozenset(",:"):
         yield from _copy_word(characters, character, write)
     else:
-        characters.give_back(character)
-        raise Malformed
+        characters.refuse(character)
 
 
 def skip_value(characters: CharacterReader) -> Reading[None]:
@@ -67,8 +66,7 @@ def _copy_nested(characters: CharacterReader, character: str, write: Write) -> R
         if character == '"':
             yield from copy_string(characters, write)
         character = yield from characters.take()
-    characters.give_back(character)
-    raise Malformed
+    characters.refuse(character)
 
 
 def _copy_word(characters: CharacterReader, character: str, write: Write) -> Reading[None]:

@@ -30,8 +30,7 @@ class Objects:
         if in_list:
             character = yield from characters.skip_space()
         if character != "{":
-            characters.give_back(character)
-            raise Malformed
+            characters.refuse(character)
         while character == "{":
             yield from _Object(self, characters, tools).read()
             character = yield from self._next(characters, "]" if in_list else "")
@@ -73,16 +72,15 @@ class _Object:
     def _members(self, is_outer: bool) -> Reading[None]:
         characters = self._characters
         while True:
-            yield from self._expect('"')
+            yield from characters.expect('"')
             key = yield from read_string(characters)
-            yield from self._expect(":")
+            yield from characters.expect(":")
             yield from self._member(key, is_outer)
             character = yield from characters.skip_space()
             if character == "}":
                 return
             if character != ",":
-                characters.give_back(character)
-                raise Malformed
+                characters.refuse(character)
 
     def _member(self, key: str, is_outer: bool) -> Reading[None]:
         characters = self._characters
@@ -124,9 +122,3 @@ class _Object:
         word: list[str] = []
         yield from copy_value(self._characters, word.append)
         write("{}" if "".join(word) in NO_ARGUMENTS else "".join(word))
-
-    def _expect(self, wanted: str) -> Reading[None]:
-        character = yield from self._characters.skip_space()
-        if character != wanted:
-            self._characters.give_back(character)
-            raise Malformed

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.text.tools.character_reader import CharacterReader, Malformed, Reading, Write
-from engine.text.tools.marks import expect, read_name
 from engine.text.tools.schemas import Schema, argument, to_json, types, values_of
 
 STRING = frozenset({"string"})
@@ -32,8 +31,8 @@ class Tagged:
     def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
         if self.call_open:
-            yield from expect(characters, self.call_open)
-        name, end = yield from read_name(characters, self.name_ends)
+            yield from characters.expect(self.call_open)
+        name, end = yield from characters.name_until(self.name_ends)
         if end in (self.key_open, self.call_close):
             characters.give_back(end)
         characters.begin(name)
@@ -48,8 +47,7 @@ class Tagged:
         return replace(self, call_open="")
 
     def _has_another(self, characters: CharacterReader, count: int) -> Reading[bool]:
-        character = yield from characters.skip_space()
-        characters.give_back(character)
+        character = yield from characters.peek()
         found = yield from characters.match((self.key_open, self.call_close))
         if not found and character and not characters.is_over:
             characters.write("}" if count else "{}")
@@ -58,9 +56,9 @@ class Tagged:
         return found == self.key_open
 
     def _argument(self, characters: CharacterReader, schema: Schema, count: int) -> Reading[None]:
-        name, _ = yield from read_name(characters, (self.key_close,))
+        name, _ = yield from characters.name_until((self.key_close,))
         if self.value_open:
-            yield from expect(characters, self.value_open)
+            yield from characters.expect(self.value_open)
         part = argument(schema, name)
         kinds = types(part, schema)
         characters.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")

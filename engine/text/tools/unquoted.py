@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.text.tools.character_reader import CharacterReader, Malformed, Reading
-from engine.text.tools.marks import expect, read_name
 from engine.text.tools.schemas import DEEPEST, Schema, to_json
 
 ENDS = ",}]"  # of a number or a word
@@ -19,8 +18,8 @@ class Unquoted:
 
     def read(self, characters: CharacterReader, _tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
-        yield from expect(characters, "call:")
-        name, _ = yield from read_name(characters, ("{",))
+        yield from characters.expect("call:")
+        name, _ = yield from characters.name_until(("{",))
         characters.begin(name)
         yield from self._items(characters, "{}", self._member, DEEPEST)
 
@@ -42,14 +41,13 @@ class Unquoted:
             elif character == ",":
                 characters.write(", ")
             else:
-                characters.give_back(character)
-                raise Malformed
+                characters.refuse(character)
             yield from item(characters, room - 1)
             character, is_first = (yield from characters.skip_space()), False
         characters.write(brackets[1])
 
     def _member(self, characters: CharacterReader, room: int) -> Reading[None]:
-        name, _ = yield from read_name(characters, (":",))
+        name, _ = yield from characters.name_until((":",))
         characters.write(f"{json.dumps(name, ensure_ascii=False)}: ")
         yield from self._value(characters, room)
 

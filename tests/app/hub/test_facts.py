@@ -25,13 +25,12 @@ def test_the_head_of_a_file_is_all_that_is_fetched_of_it(
     large = safetensors({**shapes(range(2)), **REST, "model.extra.weight": [4096, 1024]})
     repo = hub.add("org/tiny", tiny() | {"model.safetensors": large})
     facts = fetch_facts(client, "org/tiny", tmp_path, stop)
-    assert (facts.repo, facts.revision, facts.model_type) == ("org/tiny", repo.commit, "llama")
+    assert (facts.repo, facts.revision) == ("org/tiny", repo.commit)
     assert facts.weight_bytes == len(large) > 8 << 20
     assert sum(request.sent_bytes for request in hub.requests) < 200_000
     assert dict(facts.tokenizer_files) == {
         "tokenizer.json": repo.etag("tokenizer.json"), "tokenizer_config.json": repo.etag("tokenizer_config.json")
     }  # fmt: skip
-    assert facts.tokenizer_bytes == len(repo.files["tokenizer.json"])
 
 
 @pytest.mark.parametrize("files", [tiny(), sharded(), tiny(padding=300_000)], ids=["single", "sharded", "long table"])

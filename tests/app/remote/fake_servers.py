@@ -5,11 +5,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from engine.protocol.round_json import finished_to_json, round_to_json
+from engine.protocol.round_json import round_to_json
 from tests.app.fake_engine import finished, round_of
 
 WORDS = ("There", " was", " a", " fox", ".")
@@ -270,7 +270,7 @@ def coppice() -> Script:
         for round in ROUNDS:
             yield chunk({"content": round.text}, coppice={"round": round_to_json(round)})
         yield chunk({"content": ENDING.text})
-        yield chunk({}, "stop", coppice={"finished": finished_to_json(ENDING)}, timings={"predicted_n": 9})
+        yield chunk({}, "stop", coppice={"finished": asdict(ENDING)}, timings={"predicted_n": 9})
         yield chunk(None, **usage(8, 10))
         yield DONE
 

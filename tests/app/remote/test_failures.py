@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -18,7 +18,6 @@ from app.engine.remote.failures import is_link_down, unreachable
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Failed, Finished
 from engine.protocol.options import GenerateOptions
-from engine.protocol.round_json import finished_to_json
 from tests.app.remote.fake_servers import (
     DONE,
     ENDING,
@@ -186,7 +185,7 @@ def test_an_answer_that_is_somehow_whole_is_taken(parts: tuple[bytes, ...], qtbo
 
 @pytest.mark.parametrize(
     "parts",
-    [(BEGUN, chunk({}, "stop"), DONE), (BEGUN, event({"coppice": {"finished": finished_to_json(ENDING)}}))],
+    [(BEGUN, chunk({}, "stop"), DONE), (BEGUN, event({"coppice": {"finished": asdict(ENDING)}}))],
 )
 def test_an_answer_ends_where_the_server_says_so_and_not_when_it_hangs_up(
     parts: tuple[bytes, ...], qtbot: QtBot

@@ -14,7 +14,7 @@ from engine.protocol.reasoning import COMMON
 from engine.protocol.tools import ToolCall
 from engine.serving.chat import turns
 from engine.serving.chat.turns import Message
-from engine.serving.conversation import BETWEEN, Conversation
+from engine.serving.conversation import BETWEEN, Conversation, TextPart
 from engine.serving.messages import blocks
 from engine.serving.messages.blocks import MessageField
 from engine.serving.messages.events import MessageWriter
@@ -94,7 +94,7 @@ def test_who_instructs_is_the_system() -> None:
     expected = (ChatMessage("system", "a\n\nb"), ChatMessage("user", "c"))
     assert input_items.chat_of(items, "a", COMMON) == expected
     messages = MESSAGES.validate_python([says("user", "c")])
-    system = blocks.TextBlock(type="text", text="a"), blocks.TextBlock(type="text", text="b")
+    system = TextPart(type="text", text="a"), TextPart(type="text", text="b")
     assert blocks.chat_of(messages, list(system), COMMON) == expected
     assert blocks.chat_of(messages, "a\n\nb", COMMON) == expected
 

@@ -8,10 +8,10 @@ from typing import Any
 from engine.protocol.messages import Finished, FinishReason, Prefilled, Round, Seconds, Statistics, Tree
 from engine.protocol.reasoning import COMMON
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.chat.choice import ChoiceWriter
+from engine.serving.chat.completion import ChoiceWriter
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
-from engine.serving.completions.choice import TextChoiceWriter
+from engine.serving.completions.completion import TextChoiceWriter
 from engine.serving.completions.request import CompletionFields
 from engine.text.pieces import CallBegun, Content, Piece, Thought
 

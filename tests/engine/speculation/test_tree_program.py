@@ -101,7 +101,6 @@ def likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> f
 def test_large_trees_are_as_good_as_the_likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> None:
     program = program_for(acceptance, nodes, levels)
     assert program.gain(nodes, levels) == pytest.approx(likeliest_nodes(acceptance, nodes, levels), rel=1e-12)
-    assert program.gains(levels)[nodes - 1] == program.gain(nodes, levels)
     shape = program.shape(nodes, levels)
     assert shape.expected_tokens(acceptance) == pytest.approx(program.gain(nodes, levels), rel=1e-12)
     assert len(shape) <= nodes

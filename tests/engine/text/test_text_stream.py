@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.text.text_stream import REPLACEMENT, WINDOW, TextStream
+from engine.text.backend import REPLACEMENT
+from engine.text.text_stream import WINDOW, TextStream
 from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose
 from tests.engine.text.test_stop_strings import cut_at_first

@@ -3,9 +3,9 @@
 import time
 from dataclasses import replace
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QAbstractListModel, QObject, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyleOptionViewItem
 
 from app.downloads.progress import Progress, State
 from app.i18n.number_text import share_text, size_text
@@ -13,9 +13,9 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
+from app.library.picker.choice_list import ROOT, Index, LineDelegate, bold
 from app.library.picker.entry import Tone
 from app.library.picker.entry_list import tone_color
-from app.ui.theme import Colors
 
 PROGRESS = Qt.ItemDataRole.UserRole
 _SIDE, _ABOVE, _BETWEEN, _BAR = 14, 10, 6, 6
@@ -39,10 +39,6 @@ _WORDS = {
     State.CANCELLED: mark("Cancelled"),
 }
 
-Index = QModelIndex | QPersistentModelIndex
-_ROOT = QModelIndex()
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
 
 class DownloadList(QAbstractListModel):
     """What the queue lists, newest first. One that has not grown for `still_seconds` is shown as stalled.
@@ -57,7 +53,7 @@ class DownloadList(QAbstractListModel):
         self._downloads: list[Progress] = []
         self._grown: dict[int, tuple[int, float]] = {}
 
-    def rowCount(self, parent: Index = _ROOT) -> int:  # noqa: N802
+    def rowCount(self, parent: Index = ROOT) -> int:  # noqa: N802
         """All of them."""
         return 0 if parent.isValid() else len(self._downloads)
 
@@ -102,17 +98,10 @@ class DownloadList(QAbstractListModel):
 _TIP = Qt.ItemDataRole.ToolTipRole
 
 
-class DownloadDelegate(QStyledItemDelegate):
+class DownloadDelegate(LineDelegate):
     """A name, a bar, and what is going on."""
 
-    def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.colors = colors
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
-        """Two lines and the bar."""
-        del index
-        return QSize(0, 2 * QFontMetrics(option.font).lineSpacing() + 2 * _ABOVE + 2 * _BETWEEN + _BAR)
+    rows, room = 2, 2 * _ABOVE + 2 * _BETWEEN + _BAR
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One download."""
@@ -120,13 +109,8 @@ class DownloadDelegate(QStyledItemDelegate):
         if not isinstance(progress, Progress):
             return
         rect: QRect = option.rect
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if chosen or option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
-            painter.drawRoundedRect(rect.adjusted(4, 2, -4, -2), 8, 8)
+        self.begin(painter, option)
         height = QFontMetrics(option.font).lineSpacing()
         line = QRect(rect.left() + _SIDE, rect.top() + _ABOVE, rect.width() - 2 * _SIDE, height)
         self._paint_name(painter, option.font, line, progress)
@@ -135,16 +119,14 @@ class DownloadDelegate(QStyledItemDelegate):
         painter.setFont(option.font)
         tone = _TONES.get(progress.state, Tone.QUIET)
         color = self.colors.muted if tone in (Tone.QUIET, Tone.GOOD) else tone_color(self.colors, tone)
-        self._write(painter, line.translated(0, height + 2 * _BETWEEN + _BAR), describe(progress), color)
+        self.write(painter, line.translated(0, height + 2 * _BETWEEN + _BAR), describe(progress), color)
         painter.restore()
 
     def _paint_name(self, painter: QPainter, plain: QFont, line: QRect, progress: Progress) -> None:
-        bold = QFont(plain)
-        bold.setWeight(QFont.Weight.DemiBold)
-        painter.setFont(bold)
+        painter.setFont(bold(plain))
         share = share_text(progress.fraction) if progress.bytes_total else ""
         width = painter.fontMetrics().horizontalAdvance(share_text(1)) + 8
-        self._write(painter, line.adjusted(0, 0, -width, 0), progress.request.source, self.colors.text)
+        self.write(painter, line.adjusted(0, 0, -width, 0), progress.request.source, self.colors.text)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, share)
 
     def _paint_bar(self, painter: QPainter, bar: QRectF, progress: Progress) -> None:
@@ -155,11 +137,6 @@ class DownloadDelegate(QStyledItemDelegate):
             painter.setBrush(QColor(tone_color(self.colors, _TONES.get(progress.state, Tone.QUIET))))
             bar.setWidth(max(_BAR, bar.width() * progress.fraction))
             painter.drawRoundedRect(bar, _BAR / 2, _BAR / 2)
-
-    def _write(self, painter: QPainter, line: QRect, words: str, color: str) -> None:
-        painter.setPen(QColor(color))
-        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
-        painter.drawText(line, _LEFT, shown)
 
 
 def describe(progress: Progress) -> str:

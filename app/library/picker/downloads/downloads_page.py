@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QListView, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
 from app.downloads.progress import Progress, State
 from app.hub.failures import HubError
@@ -11,7 +11,7 @@ from app.i18n.wording import mark
 from app.library.download_link import DownloadLink
 from app.library.picker.downloads.download_list import DownloadDelegate, DownloadList
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 
 _EMPTY = mark("No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.")
 
@@ -70,19 +70,13 @@ class DownloadsPage(QWidget):
         self.show_downloads(downloads.downloads)
 
     def _lay_out(self) -> None:
-        buttons = QHBoxLayout()
-        for button in (self.load, self.pause, self.resume, self.page, self.cancel, self.forget):
+        buttons = (self.load, self.pause, self.resume, self.page, self.cancel, self.forget)
+        for button in buttons:
             button.setAutoDefault(False)
-            buttons.addWidget(button)
-        buttons.addStretch(1)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 14, 14)
-        column.setSpacing(8)
-        column.addWidget(self.stack, 1)
-        column.addLayout(buttons)
+        fill(self, (self.stack, row_of((*buttons, None))), 8, 14, 14, 14, 14, high=self.stack)
 
     def _connect(self) -> None:
         self._downloads.changed.connect(self.show_downloads)

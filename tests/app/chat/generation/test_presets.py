@@ -15,7 +15,7 @@ SHORT = GenerationSettings(max_new_tokens=3, system_prompt="Be brief.")
 def test_presets_outlive_the_window(presets: Presets, settings: SettingsFile) -> None:
     assert presets.save("  For\tcode ", SHORT) == "For code"
     presets.set_default("For code")
-    again = SettingsFile(settings._path)
+    again = SettingsFile(settings.path)
     assert again.current.presets == {"For code": SHORT}
     assert again.current.beginning == SHORT
 
@@ -49,8 +49,8 @@ def test_a_name_is_given_once_and_settings_must_be_legal(presets: Presets) -> No
 
 @pytest.mark.parametrize("stored", [5, [], {"a": 5}, {"": {}}, {"a": {"temperature": -1}}])
 def test_damaged_presets_are_defaults_or_none(settings: SettingsFile, stored: object) -> None:
-    settings._path.write_text(f'{{"presets": {stored!r}}}'.replace("'", '"'))
-    kept = SettingsFile(settings._path).current.presets
+    settings.path.write_text(f'{{"presets": {stored!r}}}'.replace("'", '"'))
+    kept = SettingsFile(settings.path).current.presets
     assert all(each == GenerationSettings() for each in kept.values())
     assert "" not in kept
 

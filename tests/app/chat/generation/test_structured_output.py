@@ -55,7 +55,7 @@ def test_each_kind_is_what_the_engine_knows_it_as() -> None:
 def test_a_wrong_schema_is_kept_with_all_else(settings: SettingsFile) -> None:
     kept = replace(WRONG, temperature=0.25)
     settings.change(generation=kept, presets={"Wrong": kept})
-    again = SettingsFile(settings._path).current
+    again = SettingsFile(settings.path).current
     assert (again.generation, again.presets) == (kept, {"Wrong": kept})
 
 
