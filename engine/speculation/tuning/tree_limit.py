@@ -90,10 +90,9 @@ class TreeLimit:
         limit = say("Trees have at most {nodes}.", nodes=nodes)
         if not self.nodes:
             limit = say("Trees were smaller for a while.") if self.nodes is None else say("No trees are grown for now.")
-        why, hint = say("Memory ran out with bigger trees before."), ""
         if self.shortage:
-            why, hint = self.shortage.message, self.shortage.hint
-        return joined((why, limit, hint))
+            return joined((self.shortage.message, limit, self.shortage.hint))
+        return joined((say("Memory ran out with bigger trees before."), limit))
 
     def _count_round(self) -> None:
         """Raise the limit after so many rounds that say something about it; lift it where it held nothing back."""

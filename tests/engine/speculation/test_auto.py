@@ -291,6 +291,18 @@ def test_what_is_expected_of_passes_makes_the_first_trees_large_where_rows_are_f
     assert warm.rate(warm.run(10)) > 1.15 * cold.rate(cold.run(10))
 
 
+@pytest.mark.parametrize("sureness", [0.75, 0.9])
+def test_a_plan_that_foretells_whole_layers_for_any_tree_does_not_forbid_trees(sureness: float) -> None:
+    """A mixture on a cramped machine: 11 times as long for a few rows as for one, where it is 3 times for eight."""
+    rows, seconds = (1.0, 2.0, 9.0, 129.0), (1.9, 20.6, 20.6, 20.6)
+    for seed in range(2):
+        chance = random.Random(seed)
+        mixture = Machine(lambda rows: 2.5 + (rows - 1) ** 0.8, 0.003, 0.0001, 0.01, sureness=sureness, chance=chance)
+        trial = Trial(mixture, expected=PassTime(rows, seconds))
+        trial.run(2 * LEARNING)
+        assert trial.rate(trial.run(20)[::2]) > 0.8 * mixture.best_rate(64)
+
+
 @pytest.mark.parametrize("sureness", [0.1, 0.6, 0.85])
 def test_some_slow_rounds_make_the_mean_longer_whatever_trees_they_have(sureness: float) -> None:
     """The usual pass is what trees are chosen by; plans tell the mean, of rounds of every size."""
