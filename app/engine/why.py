@@ -24,6 +24,9 @@ LONG_READING_SECONDS = 1.0
 """Nobody asks why a question was slow that was read within a second (Miller 1968: the limit of an unbroken thought)."""
 
 
+SHORT_SHARE = 0.1
+"""Of the passes that memory had no room for as large a tree as was wanted: with fewer, the speed has another cause."""
+
 LITTLE_TO_READ = 100
 """Tokens of a prompt, not read before: a pass or two read so few, whatever the model."""
 
@@ -41,6 +44,7 @@ class CausePlace(Enum):
 class Cause(Enum):
     """What an answer's speed comes from most."""
 
+    MEMORY = "memory ran out"
     READING = "reading"
     BEGINNING = "slow to begin"
     PLAIN = "no speculation"
@@ -96,7 +100,7 @@ def shares_of(statistics: Statistics) -> Shares:
 def why(statistics: Statistics | None) -> Why | None:
     """The one cause of a finished answer's speed; None where its figures are too few to tell."""
     told = plausible(statistics or Statistics())
-    cause = _cause(told)
+    cause = Cause.MEMORY if told.short_passes > SHORT_SHARE * told.passes else _cause(told)
     if cause is None:
         return None
     sentence, definition, place = _SAID[cause]
@@ -170,6 +174,7 @@ def _figures(told: Statistics) -> dict[str, object]:
         "link": share_text(shares.link),
         "compute": share_text(shares.compute),
         "other": share_text(shares.other),
+        "short": share_text(min(1.0, told.short_passes / max(1, told.passes))),
         "reading": share_text(spent.prefill / whole if whole else 0.0),
     }
 
@@ -181,6 +186,14 @@ def _time(seconds: float) -> str:
 
 
 _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
+    Cause.MEMORY: (
+        mark("Memory ran out: {short} of the passes had smaller trees for that, or none; {rate:.1f} tokens per pass"),
+        mark(
+            "Trees grow again as soon as there is memory for them. A smaller tree or a shorter context takes less, or "
+            "load the model with less memory for its layers."
+        ),
+        CausePlace.TREE_SIZE,
+    ),
     Cause.READING: (
         mark("Much to read: {reading} of the time went into reading the question and what stands before it"),
         mark("Before the first token the models read the conversation, as far as they have not read it before."),

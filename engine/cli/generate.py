@@ -97,6 +97,7 @@ def _document(session: Session, answer: CollectedAnswer) -> dict[str, Any]:
         "tokens_per_pass": statistics.tokens_per_pass,
         "tokens_per_second": statistics.tokens_per_second,
         "drafted_nodes": statistics.drafted_nodes,
+        "short_passes": statistics.short_passes,
         "first_token_seconds": statistics.first_token_seconds,
         "seconds": {**asdict(statistics.seconds), "load": session.load_seconds},
         "common_tokens": asdict(common) if (common := session.loaded.common_tokens) else None,

@@ -19,7 +19,7 @@ from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.products.product import WRITTEN
-from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, is_expert, model_sizes
+from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, is_expert, largest_matrix, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
@@ -352,6 +352,7 @@ def needs_of(
             eager=sizes.eager,
             state_heads=max((state.heads for state in states), default=0),
             state_width=max((state.width for state in states), default=0),
+            routed_width=2 * sizes.hidden * max(each.chosen for each in sizes.layers) if device.type == "cpu" else 0,
         ),
         carried_bytes=sizes.carried * dtype.itemsize,
         state=StateNeeds(
@@ -407,24 +408,19 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype, of_linear: bool = True) -> Layer:
-    has_experts = any(map(is_expert, layer.weights))
+    expert_bytes = _kept_bytes(_bound_alone(layer, codec), codec, dtype)
+    is_by_matrix = of_linear and (expert_bytes > 0 or not any(map(is_expert, layer.weights)))
     return Layer(
         stored_bytes=round_up(_kept_bytes(layer.weights, codec, dtype)),
         run_bytes=layer.elements * dtype.itemsize,
         elements=layer.elements,
         active_elements=layer.active_elements,
-        expert_bytes=_kept_bytes(_bound_alone(layer, codec), codec, dtype),
+        expert_bytes=expert_bytes,
         attends=layer.kv_width > 0 or not layer.state,
         experts=layer.experts,
         chosen=layer.chosen,
-        matrix_bytes=_largest_matrix(layer.weights) * dtype.itemsize if of_linear and not has_experts else 0,
+        matrix_bytes=largest_matrix(layer) * dtype.itemsize if is_by_matrix else 0,
     )
-
-
-def _largest_matrix(weights: Sequence[StoredWeight]) -> int:
-    """Its numbers, and those of all that is no matrix of a linear module, which are decoded beforehand."""
-    matrices = [weight.elements for weight in weights if len(weight.shape) == 2 and weight.name.endswith(".weight")]
-    return max(matrices, default=0) + sum(weight.elements for weight in weights) - sum(matrices)
 
 
 def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtype) -> int:

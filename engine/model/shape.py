@@ -386,6 +386,22 @@ def _is_embedding(weight: StoredWeight) -> bool:
     return weight.name.endswith("embed_tokens.weight") and len(weight.shape) == 2
 
 
+def largest_matrix(layer: LayerSizes) -> int:
+    """The numbers of a layer's largest matrix, of one expert, and of all that is no matrix of a linear module.
+
+    The last are decoded beforehand, routers among them. Experts that come one by one are decoded one at a time, too.
+    """
+    experts = sum(weight.elements for weight in layer.weights if is_expert(weight))
+    others = [weight for weight in layer.weights if not is_expert(weight)]
+    matrices = [
+        weight.elements
+        for weight in others
+        if len(weight.shape) == 2 and weight.name.endswith(".weight") and weight.shape[0] != layer.experts
+    ]
+    beforehand = sum(weight.elements for weight in others) - sum(matrices)
+    return max(matrices, default=0) + beforehand + -(-experts // max(1, layer.experts))
+
+
 def is_expert(weight: StoredWeight) -> bool:
     """Whether it is of the experts that are routed to; some families have them beside the MLP, not in it."""
     return EXPERT.search(weight.name) is not None

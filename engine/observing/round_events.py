@@ -67,6 +67,7 @@ class RoundEvents:
         self._passes = 0
         self._new_tokens = 0
         self._drafted_nodes = 0
+        self._short_passes = 0
         self._prompt_tokens = self._cached_tokens = 0
         self._first_token_seconds = 0.0
         self._chosen: dict[str, list[int]] = {}  # the budgets of every method's rounds
@@ -103,6 +104,7 @@ class RoundEvents:
             self._passes += 1
             self._new_tokens += len(result.tokens)
             self._drafted_nodes += result.tree.drafted
+            self._short_passes += result.choice.is_short
             self._chosen.setdefault(result.choice.method.name, []).append(result.budget)
             spent = Seconds(*map(sub, astuple(self._clock.seconds()), astuple(before)))
             streamed = self._bytes_streamed - bytes_before
@@ -127,6 +129,7 @@ class RoundEvents:
             note=joined((note, *self._complaints(), parts.strategy.reason, parts.limit.words)),
             experts_used=used,
             experts_in_place=in_place,
+            short_passes=self._short_passes,
         )
         reason = parts.answer.reason if is_complete else "cancelled"
         return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)

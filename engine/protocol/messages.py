@@ -310,6 +310,7 @@ class Statistics:
 
     `method` is the one used most, `budget` the median of what it was given; `note` says why, in words. Of a mixture
     that streams: `experts_used` in all passes and layers, `experts_in_place` of them multiplied as they are stored.
+    `short_passes`: of trees that were smaller than wanted, or of none, for lack of memory.
     """
 
     method: str = "none"
@@ -325,6 +326,7 @@ class Statistics:
     note: str = ""
     experts_used: int = 0
     experts_in_place: int = 0
+    short_passes: int = 0
 
     @property
     def is_plain(self) -> bool:

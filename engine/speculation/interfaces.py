@@ -217,13 +217,15 @@ class Method(Protocol):
 class Choice:
     """For one round: a method, the most nodes it may draft, and the most levels.
 
-    With a `price` the tree ends before that where more would not be worth it.
+    With a `price` the tree ends before that where more would not be worth it. `is_short`: less than was wanted, as
+    memory ran out.
     """
 
     method: Method
     budget: int
     depth: int
     price: MarginalCost | None = None
+    is_short: bool = False
 
     @property
     def bounds(self) -> TreeBounds:

@@ -92,6 +92,7 @@ class Speculation:
         with self.clock.measure("draft"):
             choice = self.choose(text)
             tree = choice.method.grow(text, choice.bounds)
+        self.limit.drafted = tree.drafted
         self.observer.drafted(tree)
         return choice, tree
 

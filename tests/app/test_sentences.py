@@ -50,8 +50,8 @@ TREE = say(
             "von einem; also ein Token je Durchlauf.",
         ),
         (
-            joined((say("Memory ran out with bigger trees before."), "New {x}.", say("Trees are no longer grown."))),
-            "Für größere Bäume reichte der Speicher schon einmal nicht. New {x}. Bäume wachsen nicht mehr.",
+            joined((say("Memory ran out with bigger trees before."), "New {x}.", say("No draft model is loaded."))),
+            "Für größere Bäume reichte der Speicher schon einmal nicht. New {x}. Es ist kein Entwurfsmodell geladen.",
         ),
         (
             say(

@@ -7,7 +7,18 @@ from random import Random
 import pytest
 
 from app.engine.steps import plausible
-from app.engine.why import EASY_RATE, EASY_SHARE, FEW_PASSES, HARD_RATE, HARD_SHARE, Cause, CausePlace, shares_of, why
+from app.engine.why import (
+    EASY_RATE,
+    EASY_SHARE,
+    FEW_PASSES,
+    HARD_RATE,
+    HARD_SHARE,
+    SHORT_SHARE,
+    Cause,
+    CausePlace,
+    shares_of,
+    why,
+)
 from engine.protocol.messages import Seconds, Statistics
 
 
@@ -44,6 +55,8 @@ TABLE = (
     (told(72, 40, 40, **TARGET), Cause.EASY),  # a chain of one: 32 of 40 guesses were right
     (told(62, 40, 40, **TARGET), Cause.COMPUTE),  # 22 of 40 were: neither easy nor hard
     (told(120, 40, 120, decode=10.0), Cause.FAIR),  # an engine elsewhere, which tells no parts
+    (replace(told(52, 40, 12, prefill=30.0, **TARGET), short_passes=30), Cause.MEMORY),
+    (replace(told(52, 40, 2560, **TARGET), short_passes=3), Cause.HARD),
     (told(102, 12, 0, decode=2.0), Cause.EASY),  # kept by a version that counted no nodes
 )
 
@@ -75,6 +88,9 @@ def test_it_says_the_figures_it_goes_by() -> None:
     reading = why(told(40, 5, 300, prefill=30.0, load=20.0, **TARGET))
     assert reading is not None
     assert "50% of the time" in reading.sentence, "as beside the figures, which tell of loading too"
+    short = why(replace(told(50, 40, 12, **TARGET), short_passes=30))
+    assert short is not None
+    assert short.sentence.startswith("Memory ran out: 75% of the passes had smaller trees for that, or none; 1.2 ")
 
 
 def any_figures(random: Random) -> Statistics:
@@ -88,7 +104,7 @@ def any_figures(random: Random) -> Statistics:
     parts["target"] *= random.choice((1, 20))
     if random.random() < 0.7:  # as an engine adds them up
         parts["decode"] = parts["draft"] + parts["target"] + parts["other"]
-    told_of = told(tokens, passes, nodes, **parts)
+    told_of = replace(told(tokens, passes, nodes, **parts), short_passes=max(0, random.randint(-30, 3)))
     return replace(told_of, method=random.choice(("none", "specexec")), prompt_tokens=random.choice((0, 20, 5000)))
 
 
@@ -112,9 +128,10 @@ def _bear_out(cause: Cause, statistics: Statistics) -> None:
     right = (statistics.new_tokens - statistics.passes) / statistics.drafted_nodes if statistics.drafted_nodes else 0.0
     has_lost = rate * spent.target <= spent.decode
     largest = max(shares.draft, shares.link, shares.compute, shares.other)
-    if cause not in (Cause.READING, Cause.BEGINNING):
+    if cause not in (Cause.MEMORY, Cause.READING, Cause.BEGINNING):
         assert statistics.passes >= FEW_PASSES
     holds = {
+        Cause.MEMORY: statistics.short_passes > SHORT_SHARE * statistics.passes,
         Cause.READING: not spent.prefill <= spent.decode,
         Cause.BEGINNING: not spent.prefill <= spent.decode and statistics.prompt_tokens > 0,
         Cause.PLAIN: rate <= 1,

@@ -16,6 +16,7 @@ from engine.speculation.interfaces import Choice, Fixed, RoundResult
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
+from engine.speculation.tuning import tree_limit
 from engine.speculation.tuning.tree_limit import TreeLimit
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, noisy_copy, random_prompt, write
@@ -80,6 +81,12 @@ class Story:
         return [result.tree.drafted for result in self.results]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No larger trees are tried before these short answers end."""
+    monkeypatch.setattr(tree_limit, "PATIENCE", 64)
+
+
 @cache
 def plain_text(sampling: SamplingOptions = GREEDY) -> list[int]:
     return write(tiny_network("llama"), None, PROMPT, NEW_TOKENS, 0, sampling).tokens
@@ -135,7 +142,7 @@ def test_a_draft_that_runs_out_of_memory_for_good_leaves_plain_decoding(sampling
     assert story.limit.nodes == 0
     assert story.sizes[-1] == 0
     assert len(story.draft.rows) <= 6 + 4, "a draft without memory is asked again and again"
-    assert "Trees are no longer grown." in story.limit.words
+    assert "No trees are grown for now." in story.limit.words
     assert "a pass of the draft over" in story.limit.words
 
 
@@ -148,8 +155,9 @@ def test_the_draft_running_out_in_the_middle_of_a_tree_costs_half_of_it() -> Non
 def test_what_was_survived_is_told_and_held_to() -> None:
     story = Story(lambda number, _rows: number == 1).tell()
     assert story.limit.words.startswith("Memory ran out during a pass of the target over 65 tokens: ")
-    assert story.limit.words.endswith("Trees have at most 32 nodes.")
-    again = Story(limit=TreeLimit(32)).tell()
+    assert "free. Trees have at most 32 nodes. Choose a smaller tree or a shorter context, or" in story.limit.words
+    assert [result.choice.is_short for result in story.results[:3]] == [True] * 3
+    again = Story(limit=TreeLimit(32, patience=64)).tell()
     assert max(again.sizes) == 32
     assert again.answer.tokens == plain_text()
     assert again.limit.words == "Memory ran out with bigger trees before. Trees have at most 32 nodes."
@@ -180,7 +188,7 @@ def test_trees_shrink_where_memory_runs_out_beside_the_models(part: str, monkeyp
         return real(self, about, *more)
 
     monkeypatch.setattr(SpecExec, part, scarce)
-    story = Story(limit=TreeLimit(40)).tell()
+    story = Story(limit=TreeLimit(40, patience=64)).tell()
     assert story.answer.tokens == plain_text()
     assert story.limit.nodes == 20
     assert story.sizes[0] == 20

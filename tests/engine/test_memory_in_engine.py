@@ -18,6 +18,7 @@ from engine.loading.loading import load_draft, load_planned
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.speculation.tuning import tree_limit
 from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 
@@ -70,8 +71,11 @@ def test_what_a_failed_attempt_had_loaded_is_gone_before_the_next(monkeypatch: p
     engine.close()
 
 
-def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_small_ones(pair: Pair) -> None:
+def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_small_ones(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair
+) -> None:
     """The target finds no memory for more than 20 tokens of a tree."""
+    monkeypatch.setattr(tree_limit, "PATIENCE", 64)  # no larger trees are tried before the answers end
     engine = engine_of(pair, [])
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
     options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=LENGTH)
@@ -81,8 +85,9 @@ def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_sm
     hook.remove()
     assert text == expected
     assert "Memory ran out during a pass of the target over 33 tokens: " in statistics.note
-    assert statistics.note.endswith("Trees have at most 16 nodes.")
+    assert "Trees have at most 16 nodes. Choose a smaller tree" in statistics.note
     assert statistics.drafted_nodes > 0
+    assert statistics.short_passes > 0
     engine.close()
 
     engine = engine_of(pair, [])
@@ -91,6 +96,29 @@ def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_sm
     assert text == expected
     assert statistics.drafted_nodes <= 16 * statistics.passes
     assert statistics.note.endswith("Memory ran out with bigger trees before. Trees have at most 16 nodes.")
+
+
+def test_a_moment_without_memory_leaves_the_next_answers_their_trees(pair: Pair) -> None:
+    """No tree fits for five passes. Rounds that had to do without one must not teach that trees give nothing."""
+    engine = engine_of(pair, [])
+    prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
+    options = GenerateOptions(max_new_tokens=LENGTH)
+    expected = told(engine, prompt, options)[0]
+    fails, rounds = scarce_above(1), iter(range(5))
+    hook = engine.target.network.layers[3].register_forward_pre_hook(
+        lambda layer, arguments: fails(layer, arguments) if next(rounds, None) is not None else None
+    )
+    text, statistics = told(engine, prompt, options)
+    hook.remove()
+    assert text == expected
+    assert statistics.short_passes > 0
+    assert "Memory ran out during a pass of the target" in statistics.note
+    assert "with less memory for its layers." in statistics.note
+    later = [told(engine, prompt, options)[1] for _ in range(3)]
+    engine.close()
+    assert later[-1].drafted_nodes > later[-1].passes
+    assert later[-1].short_passes == 0
+    assert "Memory" not in later[-1].note
 
 
 def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.MonkeyPatch, pair: Pair) -> None:

@@ -20,6 +20,7 @@ COUNTERS = {
     "coppice_cached_tokens_total": "Tokens of prompts that were in the cache already",
     "coppice_written_tokens_total": "Tokens of answers",
     "coppice_passes_total": "Passes of the target after prompts were read",
+    "coppice_short_passes_total": "Passes of trees that were smaller than wanted, or of none, for lack of memory",
     "coppice_drafted_tokens_total": "Nodes of the trees that passes verified, roots left out",
     "coppice_accepted_tokens_total": "Nodes that were accepted, roots left out",
     "coppice_streamed_bytes_total": "Bytes of weights that were streamed",
@@ -68,6 +69,7 @@ class Metrics:
         if statistics:
             self._add("written_tokens", statistics.new_tokens)
             self._add("passes", statistics.passes)
+            self._add("short_passes", statistics.short_passes)
             self._add("drafted_tokens", statistics.drafted_nodes)
             self._add("streamed_bytes", statistics.bytes_streamed)
             self._add("decode_seconds", statistics.seconds.decode)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from engine.errors import OutOfMemory
-from engine.protocol.sentences import Amount, opening, say
+from engine.protocol.sentences import Amount, joined, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
 from engine.speculation.tuning.pass_time import ENOUGH, STEP, UNUSUAL, PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, RECENT, Plan, ThroughputModel
@@ -17,6 +17,7 @@ DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, 
 RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
+PAUSE = 4  # rounds until a method that had no memory to read the text is tried again; each time twice as many
 
 
 class Auto:
@@ -49,6 +50,7 @@ class Auto:
         self._names, self._plain, self._model = [method.name for method in methods], plain, model
         self._methods = {method.name: method for method in (*methods, *filter(None, [plain]))}
         self._largest, self._deepest = largest, deepest
+        self._held = largest  # nodes that memory seems to have room for
         self._clock, self._routing = clock, routing
         self._first = min(largest, _first_budget(expected) if expected else FIRST_BUDGET)
         model.passes.expect(expected)
@@ -56,6 +58,8 @@ class Auto:
         self._asked = 0  # nodes
         self._reader: Method | None = None  # the method that has read the text so far
         self._refused, self._resting = "", 0  # a method that memory ran out for, and rounds until it is chosen again
+        self._pause = PAUSE
+        self._shortage: OutOfMemory | None = None  # the last of this answer
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
         self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
@@ -91,8 +95,10 @@ class Auto:
         self._reader = None
         try:
             method.prefill(tokens)
-        except OutOfMemory:
-            self._refused, self._resting, self._best = method.name, RECENT, None
+        except OutOfMemory as error:
+            self._shortage = error.with_traceback(None)
+            self._refused, self._resting, self._best = method.name, self._pause, None
+            self._pause *= 2
             return False
         self._reader = method
         return True
@@ -100,7 +106,7 @@ class Auto:
     def _without_tree(self, begin: float) -> Choice:
         """The root alone, and no pass of a draft; since `begin` the time was spent on something else than drafting."""
         self._asked, self._once_seconds = 0, self._clock() - begin
-        return Choice(self._plain or self._methods[self._names[0]], 0, 0)
+        return Choice(self._plain or self._methods[self._names[0]], 0, 0, is_short=True)
 
     def keep_drafting(self) -> bool:
         """Let the chosen method guess on."""
@@ -111,14 +117,19 @@ class Auto:
         self._model.observe(result, self._once_seconds, self._planned == 0.0, self._routing())
         self._planned += result.seconds
         if result.choice.budget < self._asked:
-            self._largest = max(1, result.choice.budget)  # memory holds no more
+            self._held = max(1, result.choice.budget)
+        elif self._asked >= self._held:
+            self._held = min(self._largest, 2 * self._held)  # what limits it may have been raised
 
     @property
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
+        if self._shortage:
+            plainly = say("As long as the draft could not read the text, every pass wrote one token.")
+            return joined((self._shortage.message, plainly, self._shortage.hint))
         model, plain = self._model, self._plain
         is_known = model.passes.count(1.0) and all(model.methods[name].rounds for name in self._names)
-        if self._resting or not plain or not is_known:
+        if not plain or not is_known:
             return ""
         alone = model.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
@@ -141,7 +152,7 @@ class Auto:
             return model.plain(self._plain.name)
         for name in self._able:
             if model.methods[name].rounds < ENOUGH or not model.passes.largest:
-                return Plan(name, min(self._first, self._largest), is_free=False)
+                return Plan(name, min(self._first, self._held), is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)
         if self._best and since < PLAN_EVERY and model.rounds > RECENT:  # before that each round tells much
@@ -165,7 +176,7 @@ class Auto:
         """Nodes of the largest tree that may be chosen by now."""
         passes = self._model.passes
         is_steep = passes.time(passes.largest) > UNUSUAL * passes.time(1.0)
-        return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
+        return min(self._held, int(passes.largest * (2 if is_steep else STEP)))
 
     def _explored(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """The next in turn of what may have been misjudged, once enough time was saved for what it may lose."""

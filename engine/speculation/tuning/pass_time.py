@@ -96,8 +96,12 @@ class MeasuredPasses:
         return passes
 
     def expect(self, expected: PassTime | None) -> None:
-        """How passes should compare by their rows: it goes on so beyond those measured, which are drawn towards it."""
-        self.expected = expected
+        """How passes should compare by their rows: it goes on so beyond those measured, which are drawn towards it.
+
+        But no longer than in proportion, as a plan may have it where a few rows bring all experts of a layer: a size
+        that seemed so dear would never be measured.
+        """
+        self.expected = expected and _in_proportion(expected)
         self._fit()
 
     def count(self, rows: float) -> int:
@@ -124,7 +128,7 @@ class MeasuredPasses:
 
         A first measurement counts as no more than passes over more rows, or than in proportion to those over fewer: if
         it was slow, its size must be tried again. What is `expected` has a say, too: else a size that was fast by luck
-        makes all larger ones look dear.
+        makes all larger ones look dear. But what was far faster than expected, twice, was so by no accident.
         """
         found = [each for _, each in sorted(self._bins.items())] or [[(1.0, 0.0, 0.0)]]
         self.hidden = _hidden_share([each for each in found if len(each) >= ENOUGH])
@@ -137,7 +141,9 @@ class MeasuredPasses:
         if self.expected:
             told = [self.expected(size) for size in rows]
             scale = PRIOR * median(map(truediv, values, told))
-            values = [(n * one + scale * like) / (n + PRIOR) for n, one, like in zip(counts, values, told, strict=True)]
+            for index, (n, one, like) in enumerate(zip(counts, values, told, strict=True)):
+                if n < ENOUGH or PRIOR * one > scale * like / 2:
+                    values[index] = (n * one + scale * like) / (n + PRIOR)
         self.time = _with_corners(rows, isotonic(values, counts), self.expected)
 
 
@@ -182,6 +188,14 @@ def _with_corners(rows: Sequence[float], seconds: Sequence[float], expected: Pas
         beyond = _scaled(expected, lambda at: at > last, longest / expected(last))
     points += [(last, longest), *beyond]
     return PassTime(*(tuple(each) for each in zip(*points, strict=True)))
+
+
+def _in_proportion(time: PassTime) -> PassTime:
+    """The same, where no time grows by more than its rows do."""
+    seconds = [time.seconds[0]]
+    for (low, high), one in zip(pairwise(time.rows), time.seconds[1:], strict=True):
+        seconds.append(min(one, seconds[-1] * high / low))
+    return PassTime(time.rows, tuple(seconds))
 
 
 def _scaled(time: PassTime, is_wanted: Callable[[float], bool], factor: float) -> list[tuple[float, float]]:

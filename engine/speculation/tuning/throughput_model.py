@@ -205,7 +205,7 @@ class ThroughputModel:
                 stats.drafting, stats.came = MeasuredPasses(), (0.0, 0.0)  # the draft is on the same machine
         self.savings += EXPLORATION * result.seconds
         expected = self.passes.time(len(tree))
-        if result.choice.budget:
+        if result.choice.budget and result.choice.depth:  # else there was to be no tree, which says nothing of trees
             stats = self.methods[result.choice.method.name]
             stats.rounds += 1
             if levels := max(tree.depths):

@@ -30,7 +30,7 @@ class Layer:
     run; `elements` and `active_elements`: its numbers, and those of them that one token is multiplied with;
     `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none. `experts`, of which a token is
     routed to `chosen`: 0 where that is not known, or there are none. `matrix_bytes`: of its largest matrix ready to
-    run, and of all that is no matrix; 0 where that is not known.
+    run, of one expert, and of all that is no matrix; 0 where that is not known.
     """
 
     stored_bytes: int
@@ -81,7 +81,8 @@ class PassShape:
     """The widths, in numbers, that determine the buffers of one pass; `value_bytes` per number.
 
     `query_width` is that of all heads together, `widest` the most numbers a token becomes inside a layer. `eager`:
-    attention scores are stored. `state_heads` and `state_width`: of a layer that keeps a state, keys and values of all
+    attention scores are stored. `routed_width`: of a mixture on a processor, what all experts of a token read and write
+    in float32. `state_heads` and `state_width`: of a layer that keeps a state, keys and values of all
     heads together.
     """
 
@@ -94,6 +95,7 @@ class PassShape:
     eager: bool = False
     state_heads: int = 0
     state_width: int = 0
+    routed_width: int = 0
 
     def pass_bytes(
         self, rows: int, slots: int, logit_rows: int, float_copies: int = 0, nodes: int = STATE_CHUNK
@@ -111,7 +113,8 @@ class PassShape:
         scores = rows * slots * self.heads * EAGER_SCORE_BYTES if self.eager else 0
         attention = 3 * rows * self.query_width * value + spread + scores
         scan = rows * (self.state_heads * nodes * STATE_SCORE_BYTES + STATE_COPIES * 4 * self.state_width)
-        inside = max(attention, scan + self.widest * rows * value if scan else 0, 3 * rows * self.widest * value)
+        widest = 3 * rows * self.widest * value + 4 * rows * self.routed_width
+        inside = max(attention, scan + self.widest * rows * value if scan else 0, widest)
         logits = logit_rows * self.vocabulary * (value + 4 * float_copies)
         return masks + stream + max(inside, logits)
 

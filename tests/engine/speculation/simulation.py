@@ -150,7 +150,7 @@ class Machine:
 
     def _grown(self, choice: Choice, number: int) -> tuple[Tree, int]:
         """The tree, and the levels that were drafted for it: a draft pass each."""
-        if not choice.budget:
+        if not choice.budget or not choice.depth:
             return root_only(0), 0
         tree = _tree(choice.budget, choice.depth, self.sureness, number)
         if not choice.price:

@@ -224,7 +224,7 @@ def test_a_method_without_memory_to_read_on_is_left_alone_for_some_rounds(lookup
     assert methods[:first] == [tree] * first, "as long as it has read all that was written"
     assert first > 0
     assert tree not in methods[first:]
-    assert 1 < tree.reads <= 1 + 3, "seldom, and each time in vain"
+    assert 1 < tree.reads <= 1 + 5, "ever more seldom, and each time in vain"
     assert all(other in methods for other in others)
 
 
@@ -233,7 +233,7 @@ def test_a_prompt_that_there_is_no_memory_to_draft_from_is_answered_without_a_tr
     tree.reads = 1
     auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
     assert set(chosen_methods(auto, streamed(64), 2 * RECENT)) == {plain}
-    assert auto.reason == ""
+    assert auto.reason == "Memory ran out. As long as the draft could not read the text, every pass wrote one token."
 
 
 def test_where_the_only_method_has_no_memory_to_read_rounds_have_no_tree() -> None:
@@ -243,9 +243,10 @@ def test_where_the_only_method_has_no_memory_to_read_rounds_have_no_tree() -> No
     auto.prefill([0])
     choices = [auto.choose([0, 0], 100) for _ in range(RECENT)]
     assert {(choice.method, choice.budget, choice.depth) for choice in choices} == {(tree, 0, 0)}
-    assert tree.reads == 3, "once for the prompt, and once more when it may be chosen again"
+    assert all(choice.is_short for choice in choices)
+    assert tree.reads == 5, "once for the prompt, and when it may be chosen again: behind 4, 12 and 28 rounds"
     tree.reads = 0
-    for _ in range(RECENT):
+    for _ in range(2 * RECENT):
         last = auto.choose([0, 0], 100)
     assert last.budget > 0, "memory is back"
 
@@ -288,6 +289,18 @@ def test_what_is_expected_of_passes_makes_the_first_trees_large_where_rows_are_f
         assert all(least <= budget <= most for budget in first), first
     cold, warm = Trial(streamed(110)), Trial(streamed(110), expected=PassTime((1.0, 110.0, 440.0), (1.0, 1.0, 4.0)))
     assert warm.rate(warm.run(10)) > 1.15 * cold.rate(cold.run(10))
+
+
+@pytest.mark.parametrize("sureness", [0.75, 0.9])
+def test_a_plan_that_foretells_whole_layers_for_any_tree_does_not_forbid_trees(sureness: float) -> None:
+    """A mixture on a cramped machine: 11 times as long for a few rows as for one, where it is 3 times for eight."""
+    rows, seconds = (1.0, 2.0, 9.0, 129.0), (1.9, 20.6, 20.6, 20.6)
+    for seed in range(2):
+        chance = random.Random(seed)
+        mixture = Machine(lambda rows: 2.5 + (rows - 1) ** 0.8, 0.003, 0.0001, 0.01, sureness=sureness, chance=chance)
+        trial = Trial(mixture, expected=PassTime(rows, seconds))
+        trial.run(2 * LEARNING)
+        assert trial.rate(trial.run(20)[::2]) > 0.8 * mixture.best_rate(64)
 
 
 @pytest.mark.parametrize("sureness", [0.1, 0.6, 0.85])
