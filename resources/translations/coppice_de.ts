@@ -2663,6 +2663,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
+            <source>Memory ran out: {short} of the passes had smaller trees for that, or none; {rate:.1f} tokens per pass</source>
+            <translation>Der Speicher reichte nicht: {short} der Durchläufe hatten darum kleinere Bäume oder keine; {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
             <source>Much to read: {reading} of the time went into reading the question and what stands before it</source>
             <translation>Viel zu lesen: {reading} der Zeit gingen in das Lesen der Frage und dessen, was davor steht</translation>
         </message>
@@ -2725,6 +2730,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/why.py" />
             <source>Tree too dear: drafting took {draft} of the writing time for {rate:.1f} tokens per pass</source>
             <translation>Baum zu teuer: Das Entwerfen nahm {draft} der Schreibzeit für {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Trees grow again as soon as there is memory for them. A smaller tree or a shorter context takes less, or load the model with less memory for its layers.</source>
+            <translation>Bäume wachsen wieder, sobald Speicher für sie da ist. Ein kleinerer Baum oder ein kürzerer Kontext braucht weniger; oder laden Sie das Modell mit weniger Speicher für seine Schichten.</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -11915,6 +11925,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/speculation/tuning/auto.py" />
+            <source>As long as the draft could not read the text, every pass wrote one token.</source>
+            <translation>Solange das Entwurfsmodell den Text nicht lesen konnte, schrieb jeder Durchlauf ein Token.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/auto.py" />
             <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
             <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
         </message>
@@ -11945,13 +11960,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/speculation/tuning/tree_limit.py" />
-            <source>Trees are no longer grown.</source>
-            <translation>Bäume wachsen nicht mehr.</translation>
+            <source>No trees are grown for now.</source>
+            <translation>Vorerst wachsen keine Bäume.</translation>
         </message>
         <message>
             <location filename="../../engine/speculation/tuning/tree_limit.py" />
-            <source>Trees have at most {count} nodes.</source>
-            <translation>Bäume haben höchstens {count} Knoten.</translation>
+            <source>Trees have at most {nodes}.</source>
+            <translation>Bäume haben höchstens {nodes}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/tree_limit.py" />
+            <source>Trees were smaller for a while.</source>
+            <translation>Bäume waren eine Zeit lang kleiner.</translation>
         </message>
         <message>
             <location filename="../../engine/text/backend.py" />
