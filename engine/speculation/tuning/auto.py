@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from engine.errors import OutOfMemory
-from engine.protocol.sentences import Amount, joined, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
 from engine.speculation.tuning.pass_time import ENOUGH, STEP, UNUSUAL, PassTime
+from engine.speculation.tuning.reader import Reader
+from engine.speculation.tuning.reasons import reason_of
 from engine.speculation.tuning.throughput_model import BUDGETS, RECENT, Plan, ThroughputModel
 
 FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows might take as long as a short answer
 DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, before any was seen
 RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
-CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
-PAUSE = 4  # rounds until a method that had no memory to read the text is tried again; each time twice as many
 
 
 class Auto:
@@ -56,10 +54,7 @@ class Auto:
         model.passes.expect(expected)
         self._plain_rounds = ENOUGH if is_trial else 0 if expected else 1
         self._asked = 0  # nodes
-        self._reader: Method | None = None  # the method that has read the text so far
-        self._refused, self._resting = "", 0  # a method that memory ran out for, and rounds until it is chosen again
-        self._pause = PAUSE
-        self._shortage: OutOfMemory | None = None  # the last of this answer
+        self._reader = Reader()
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
         self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
@@ -73,12 +68,12 @@ class Auto:
 
         No tree where there is no memory for the method to read on.
         """
-        self._resting = max(0, self._resting - 1)
+        self._reader.rest()
         if not (self._plain or self._able):
             return self._without_tree(self._clock())
         plan = self._next()
         method, begin = self._methods[plan.method], self._clock()
-        if method is not self._reader and not self._read(method, tokens[:-1]):
+        if method is not self._reader.method and not self._read(method, tokens[:-1]):
             return self._without_tree(begin)
         self._once_seconds = self._clock() - begin
         most, depth, price = plan.budget, min(self._deepest, room - 1), None
@@ -91,17 +86,10 @@ class Auto:
         return Choice(method, most, depth, price)
 
     def _read(self, method: Method, tokens: Sequence[int]) -> bool:
-        """Have a method read the text; False where memory ran out, which no answer is to end by."""
-        self._reader = None
-        try:
-            method.prefill(tokens)
-        except OutOfMemory as error:
-            self._shortage = error.with_traceback(None)
-            self._refused, self._resting, self._best = method.name, self._pause, None
-            self._pause *= 2
-            return False
-        self._reader = method
-        return True
+        """Have a method read the text, and plan anew where memory ran out for it."""
+        could = self._reader.read(method, tokens)
+        self._best = self._best if could else None
+        return could
 
     def _without_tree(self, begin: float) -> Choice:
         """The root alone, and no pass of a draft; since `begin` the time was spent on something else than drafting."""
@@ -110,7 +98,7 @@ class Auto:
 
     def keep_drafting(self) -> bool:
         """Let the chosen method guess on."""
-        return self._reader.keep_drafting() if self._reader else False
+        return self._reader.method.keep_drafting() if self._reader.method else False
 
     def learn(self, result: RoundResult) -> None:
         """Every round tells something about the machine, and about the method that drafted."""
@@ -124,26 +112,12 @@ class Auto:
     @property
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
-        if self._shortage:
-            plainly = say("As long as the draft could not read the text, every pass wrote one token.")
-            return joined((self._shortage.message, plainly, self._shortage.hint))
         model, plain = self._model, self._plain
         is_known = model.passes.count(1.0) and all(model.methods[name].rounds for name in self._names)
-        if not plain or not is_known:
-            return ""
-        alone = model.plain(plain.name)
+        if self._reader.words or not plain or not is_known:
+            return self._reader.words
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
-        tokens, times = Amount(f"{tree.tokens:.1f}"), Amount(f"{tree.seconds / alone.seconds:.1f}")
-        cost = say("{tokens} tokens in {times} times the time of one", tokens=tokens, times=times)
-        nodes = say("1 node") if tree.budget == 1 else say("{count} nodes", count=tree.budget)
-        if alone.rate <= tree.rate and tree.budget < CHAIN * tree.levels:
-            return say("Wider trees do not pay here: a chain of {size} promises {cost}.", size=nodes, cost=cost)
-        levels = say("1 level") if round(tree.levels) <= 1 else say("{count} levels", count=round(tree.levels))
-        size = say("{nodes}, {levels} deep ({method})", nodes=nodes, levels=levels, method=tree.method)
-        if alone.rate <= tree.rate:
-            return say("{size} promise {cost}.", size=opening(size), cost=cost)
-        best = {"size": size, "cost": cost}
-        return say("A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.", **best)
+        return reason_of(tree, model.plain(plain.name))
 
     def _next(self) -> Plan:
         """What to do in this round. Methods are compared once each was measured twice: once may hold a slow start."""
@@ -165,7 +139,7 @@ class Auto:
     @property
     def _able(self) -> list[str]:
         """The methods that may be chosen now, but for the plain one."""
-        return [name for name in self._names if not self._resting or name != self._refused]
+        return [name for name in self._names if self._reader.may_read(name)]
 
     def _plans(self) -> list[Plan]:
         plans = [plan for name in self._able for plan in self._model.plans(name, self._reach)]
