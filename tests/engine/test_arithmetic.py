@@ -146,7 +146,7 @@ def test_the_plan_counts_weights_in_16_bits_and_a_cache_in_32(narrow_model: Path
 def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
     narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "_measured", lambda *_: EXACT)
+    monkeypatch.setattr(arithmetic, "measure_arithmetic", lambda *_: EXACT)
     pair = loaded(pair_of(narrow_model, tmp_path, str(narrow_model)))
     assert pair.draft is not None
     assert pair.stream is not None
@@ -172,7 +172,7 @@ def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
 def test_weights_stay_as_they_are_where_even_one_row_of_bfloat16_is_faster(
     narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "_measured", lambda *_: NARROW)
+    monkeypatch.setattr(arithmetic, "measure_arithmetic", lambda *_: NARROW)
     monkeypatch.setattr(measuring, "_crossing", lambda *_: NARROW.narrow_rows)  # products so small measure anything
     pair = loaded(pair_of(narrow_model, tmp_path, str(narrow_model)))
     assert pair.draft is not None
@@ -219,7 +219,7 @@ def test_they_are_ready_where_staying_gains_nothing(narrow_model: Path, monkeypa
 def test_a_mixture_stays_in_16_bits_without_a_copy_on_disk(
     family: str, known: Arithmetic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "_measured", lambda *_: known)
+    monkeypatch.setattr(arithmetic, "measure_arithmetic", lambda *_: known)
     monkeypatch.setattr(product, "SMALLEST", 1)  # tiny experts, too
     mixture, dtype = tmp_path / "mixture", computed_types()[known.type_name]
     save_tiny_model(family, mixture, torch.bfloat16, vocab_size=4096)

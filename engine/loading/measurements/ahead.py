@@ -97,8 +97,10 @@ def _weights(name: str) -> dict[int, PackedWeight]:
 
 def _end_with_parent() -> None:
     """Wait until who started this is gone, or wants it gone."""
-    os.read(sys.stdin.fileno(), 1)
-    os._exit(0)
+    try:
+        os.read(sys.stdin.fileno(), 1)
+    finally:  # whatever became of it: there is nobody else who would end this
+        os._exit(0)
 
 
 def main() -> None:
