@@ -107,6 +107,15 @@ def test_a_tree_that_ended_before_its_limit_is_halved_itself() -> None:
     assert limit.nodes == 10
 
 
+def test_rounds_that_had_to_do_without_a_tree_say_nothing_of_trees() -> None:
+    machine, model = Machine(lambda _rows: 1.0, 0.003), ThroughputModel()
+    model.observe(machine.round(Choice(Named("specexec"), 8, 8), 0), 0.0)
+    trees, known = model.methods["specexec"], model.methods["specexec"].acceptance.state
+    model.observe(machine.round(Choice(Named("specexec"), 8, 0), 1), 0.0)
+    assert (trees.rounds, trees.acceptance.state) == (1, known)
+    assert model.rounds == 2, "but of passes"
+
+
 @pytest.mark.parametrize("short", [3, 40])
 def test_auto_grows_trees_again_soon_after_memory_is_back(short: int) -> None:
     """While there was none it could not see what trees give, and must not take that for what they give."""
