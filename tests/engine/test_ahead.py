@@ -28,6 +28,7 @@ from engine.serving.worker import Worker
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of compiled code, kept to this test."""
     monkeypatch.setattr(compiling._Folder, "path", compiling._Folder.path)
+    monkeypatch.setattr(ahead, "MEMORY_BYTES", 0)  # however many tests run beside this one
     compiling.kept_folder.cache_clear()
     return tmp_path
 
