@@ -1,7 +1,7 @@
 """Loops are compiled while nobody asks, and whoever asks ends that."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -25,12 +25,13 @@ from engine.serving.worker import Worker
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder of compiled code, kept to this test."""
     monkeypatch.setattr(compiling._Folder, "path", compiling._Folder.path)
     monkeypatch.setattr(ahead, "MEMORY_BYTES", 0)  # however many tests run beside this one
     compiling.kept_folder.cache_clear()
-    return tmp_path
+    yield tmp_path
+    compiling.kept_folder.cache_clear()
 
 
 def children() -> list[psutil.Process]:
