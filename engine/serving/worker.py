@@ -12,6 +12,7 @@ from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.libraries import library_failure
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load, Unload
+from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
 from engine.serving.desk import Desk, Job
 
@@ -66,24 +67,27 @@ class Worker:
                 self.rehearse()
             while self._desk.is_quiet(REST_SECONDS) and not self.rest():
                 pass  # something was to be forgotten meanwhile
-            if self._compiles_ahead and self._desk.is_quiet(QUIET_SECONDS):
-                self._compile_ahead()
+            engine = self._desk.engine
+            if self._compiles_ahead and engine and self._desk.is_quiet(QUIET_SECONDS):
+                self._compile_ahead(engine.options)
+            del engine  # which would be held as long as nobody asks
             job = self._desk.take()
             if self._ahead:
                 self._ahead.stop()
             self.work(job)
 
-    def _compile_ahead(self) -> None:
-        engine = self._desk.engine
-        if engine is None:
-            return
+    def _compile_ahead(self, options: LoadOptions) -> None:
+        """Nobody asks: have loops compiled for what may be loaded next."""
         from engine.loading.measurements.ahead import Ahead  # noqa: PLC0415  # torch, which is read by now
         from engine.loading.store import compiled_folder  # noqa: PLC0415
         from engine.model.device import choose_device  # noqa: PLC0415
 
-        if choose_device(engine.options.device).type == "cpu":  # others compute without these loops
-            self._ahead = self._ahead or Ahead()
-            self._ahead.start(compiled_folder(engine.options))
+        try:
+            if choose_device(options.device).type == "cpu":  # others compute without these loops
+                self._ahead = self._ahead or Ahead()
+                self._ahead.start(compiled_folder(options))
+        except Exception as error:  # noqa: BLE001  # the next load compiles them; answers must go on
+            traceback.print_exception(error)
 
     def rehearse(self) -> None:
         """Nobody asks what was just loaded: have it ready for the first answer, until somebody does."""

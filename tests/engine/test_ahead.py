@@ -101,6 +101,7 @@ def test_it_works_while_nobody_asks(folder: Path, monkeypatch: pytest.MonkeyPatc
         def start(self, _folder: Path) -> None:
             told.append("start")
             started.set()
+            raise OSError("no more processes")
 
         def stop(self) -> None:
             told.append("stop")
