@@ -273,7 +273,10 @@ def _load_streamed(
         stored.decoders,
         copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(
-            expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows, host_rows=plan.few_rows
+            expert_cache_bytes=plan.bytes.expert_cache,
+            few_rows=plan.few_rows,
+            host_rows=plan.few_rows,
+            trunks_stay=plan.arrangement.trunks,
         ),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)

@@ -15,25 +15,33 @@ LEAST_PART = 8  # a cache smaller than this fraction of a layer's experts is not
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Where every layer is kept. `ready`: all are on the device, decoded once and for good, and nothing streams."""
+    """Where every layer is kept. `ready`: all are on the device, decoded once and for good, and nothing streams.
+
+    `trunks`: all but the experts of layers that stream stays on the device.
+    """
 
     tiers: tuple[Tier, ...]
     ready: bool = False
+    trunks: bool = False
 
     def count(self, tier: Tier) -> int:
         """Layers kept there."""
         return self.tiers.count(tier)
+
+    def moving(self, layer: Layer) -> int:
+        """Bytes of such a layer that come anew for every pass if it streams."""
+        return layer.expert_bytes if self.trunks else layer.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """Bytes at the peak, by purpose.
 
-    On the device: `layers` of the target kept there, its `rest`, `kv` (with `states` in layers that keep these instead)
-    and the `buffers` of a pass, the whole `draft` or the copies that draft, the `ring` of streamed layers and the
-    `scratch` layer they are decoded into; the `expert_cache`, and the `expert_stack` that experts are bound in (see
-    `with_experts`). In RAM: `ram_layers`; `transit`, the ring of layers from SSD (or, while loading, the staging buffer
-    of one layer for the GPU); `snapshots` of states. On SSD: `ssd`.
+    On the device: `layers` of the target kept there, with the trunks of others that stay; its `rest`, `kv` (with
+    `states` in layers that keep these instead) and the `buffers` of a pass, the whole `draft` or the copies that draft,
+    the `ring` of streamed layers and the `scratch` layer they are decoded into; the `expert_cache`, and the
+    `expert_stack` that experts are bound in (see `with_experts`). In RAM: `ram_layers`; `transit`, the ring of layers
+    from SSD (or, while loading, the staging buffer of one layer for the GPU); `snapshots` of states. On SSD: `ssd`.
     """
 
     layers: int
@@ -95,6 +103,12 @@ def arrange(count: int, on_device: int, in_ram: int) -> Arrangement:
     return Arrangement(tuple(tiers))
 
 
+def with_trunks(arrangement: Arrangement, layers: Sequence[Layer]) -> Arrangement:
+    """The same where only experts stream: a layer that has none stays on the device."""
+    tiers = zip(arrangement.tiers, layers, strict=True)
+    return Arrangement(tuple(tier if layer.expert_bytes else "device" for tier, layer in tiers), trunks=True)
+
+
 def streamed_layers(tiers: Sequence[Tier], has_gpu: bool) -> list[int]:
     """The layers that are brought anew for every pass; without a GPU, those in RAM are where they compute."""
     return [index for index, tier in enumerate(tiers) if tier == "ssd" or (tier == "ram" and has_gpu)]
@@ -115,19 +129,22 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
     for layer, tier in zip(target.layers, arrangement.tiers, strict=True):
         kept[tier].append(layer)
     has_gpu, rings = machine.memory.has_gpu, machine.rings
-    through_ssd_ring = _largest(kept["ssd"]) * min(rings.disk, len(kept["ssd"]))
-    streamed = [*kept["ram"], *kept["ssd"]] if has_gpu else []
+    from_ssd, in_ram = (list(map(arrangement.moving, kept[tier])) for tier in ("ssd", "ram"))
+    through_ssd_ring = max(from_ssd, default=0) * min(rings.disk, len(from_ssd))
+    to_device = [*in_ram, *from_ssd] if has_gpu else []
+    # Without a GPU, what is in RAM is where it computes.
+    trunks = _stored(kept["ssd"]) - sum(from_ssd) + (_stored(kept["ram"]) - sum(in_ram) if has_gpu else 0)
     return Footprint(
-        layers=sum(_held(target, layer, arrangement) for layer in kept["device"]),
+        layers=sum(_held(target, layer, arrangement) for layer in kept["device"]) + trunks,
         rest=fixed.rest,
         kv=fixed.kv,
         buffers=fixed.buffers + (fixed.prompt if streamed_layers(arrangement.tiers, has_gpu) else 0),
         draft=fixed.draft + _copies(target, arrangement, has_gpu),
-        ring=_largest(streamed) * min(rings.device, len(streamed)),
+        ring=max(to_device, default=0) * min(rings.device, len(to_device)),
         scratch=target.reading_bytes
         if arrangement.ready
         else target.scratch_bytes(not has_gpu and machine.rates.few_rows > 0),
-        ram_layers=_stored(kept["ram"]),
+        ram_layers=sum(in_ram) if has_gpu else _stored(kept["ram"]),
         transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
         ssd=_stored(kept["ssd"]),
         states=fixed.states,

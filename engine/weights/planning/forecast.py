@@ -114,7 +114,7 @@ def _whole(
     rates = machine.rates
     moved: dict[str, int] = {"device": 0, "ram": 0, "ssd": 0}
     for layer, tier in zip(target.layers, arrangement.tiers, strict=True):
-        moved[tier] += layer.stored_bytes
+        moved[tier] += arrangement.moving(layer)
     link_bytes = moved["ram"] + moved["ssd"] if machine.memory.has_gpu else 0
     if draft:
         drafting = _draft_seconds(draft, work, machine.drafting or rates)
@@ -157,7 +157,7 @@ def _with_experts(
     saved, adding, computing, anywhere = {"ram": 0, "ssd": 0}, 0.0, 0.0, 0
     for index in split:
         layer, tier = target.layers[index], arrangement.tiers[index]
-        at = _situation(target, layer, tier == "ssd", machine, work.rows, share, cache)
+        at = _situation(target, layer, arrangement, tier == "ssd", machine, work.rows, share, cache)
         own: ExpertWay = "single" if tier == "ssd" else way
         found = seconds_of(at).get(own)
         if found is None:
@@ -182,7 +182,14 @@ def _with_experts(
 
 
 def _situation(
-    target: ModelNeeds, layer: Layer, is_on_ssd: bool, machine: Machine, rows: int, share: float, cache: int
+    target: ModelNeeds,
+    layer: Layer,
+    arrangement: Arrangement,
+    is_on_ssd: bool,
+    machine: Machine,
+    rows: int,
+    share: float,
+    cache: int,
 ) -> Situation:
     """One layer, as the stream sees it when it chooses; what is computed besides its experts is counted elsewhere."""
     rates, has_gpu = machine.rates, machine.memory.has_gpu
@@ -197,7 +204,7 @@ def _situation(
         chosen=layer.chosen,
         slots=cache // each,
         expert_bytes=each,
-        trunk_bytes=layer.stored_bytes - layer.expert_bytes,
+        trunk_bytes=arrangement.moving(layer) - layer.expert_bytes,
         whole_rate=GIGA / slowest,
         single_rate=GIGA / per_byte,
         bind_seconds=0.0 if _stays_stored(target, machine) else unpacking_seconds(target, elements, rates),

@@ -19,6 +19,7 @@ from engine.weights.planning.arrangement import (
     streamed_layers,
     with_experts,
     with_snapshots,
+    with_trunks,
 )
 from engine.weights.planning.forecast import Forecast, forecast
 from engine.weights.planning.machine import Machine, Room, gib
@@ -27,7 +28,7 @@ from engine.weights.planning.needs import FixedBytes, KvForm, ModelNeeds, Worklo
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 PARTS_TOLD = 3  # in the explanation of what does not fit
-CRAMPED = 1.1  # times its seconds an arrangement is counted that has no room for a layer's experts one by one
+CRAMPED = 1.1  # times its seconds an arrangement is counted that is worse by far for smaller trees, or for none
 NANO = 9  # decimals of seconds: sums in another order are the same time
 
 
@@ -114,7 +115,7 @@ class _Planner:
         same = all_in(tier, len(self.target.layers))
         if tier == "device" and self.target.may_be_ready and (self.fits(self._ready()) or not self.fits(same)):
             return self._ready()
-        return same
+        return self._keeping_trunks(same) or same
 
     def _ready(self) -> Arrangement:
         return all_in("device", len(self.target.layers), ready=True)
@@ -132,8 +133,19 @@ class _Planner:
                 return  # whether the others are in RAM or on SSD makes no difference to the device
             if self.room.holds(taken.device, taken.ram):
                 yield arrangement
+                if trunked := self._keeping_trunks(arrangement):
+                    yield trunked
                 if alike:
                     return  # fewer in RAM would only mean more on SSD
+
+    def _keeping_trunks(self, arrangement: Arrangement) -> Arrangement | None:
+        """The same with all but experts on the device, which need a cache then; None where that is not possible."""
+        found = with_trunks(arrangement, self.target.layers)
+        taken = self.footprint(found)
+        if not any(layer.expert_elements for layer in self.target.layers) or arrangement.ready:
+            return None
+        has_cache = with_experts(taken, self.target, found, self.room).expert_cache > 0
+        return found if has_cache and self.room.holds(taken.device, taken.ram) else None
 
     def _rank(self, arrangement: Arrangement) -> tuple[float, float, int, int]:
         seconds = self.forecast(arrangement)
@@ -144,11 +156,14 @@ class _Planner:
         return of_pass, of_round, -on_device, -in_ram
 
     def _is_cramped(self, arrangement: Arrangement) -> bool:
-        """Whether layers stream of which a small tree needs more experts than there is room for, so it brings all."""
+        """Whether layers stream of which a small tree brings more than it needs.
+
+        All experts, where there is no room for as many as it needs; or else the trunk, which every pass needs.
+        """
         layers = [self.target.layers[each] for each in streamed_layers(arrangement.tiers, self.machine.memory.has_gpu)]
         largest = max((layer.expert_bytes for layer in layers if layer.experts), default=0)
         taken = with_experts(self.footprint(arrangement), self.target, arrangement, self.room)
-        return not arrangement.ready and taken.expert_cache < largest
+        return not arrangement.ready and (taken.expert_cache < largest or (largest > 0 and not arrangement.trunks))
 
 
 _NO_OVERRIDE = Override()
@@ -198,7 +213,8 @@ def verdict_of(arrangement: Arrangement) -> Verdict:
 def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     """Where the layers go; or, where that does not fit, what it would take and what there is."""
     if room.holds(taken.device, taken.ram):
-        return _where(arrangement, room)
+        trunks = say("Of those that stream, all but the experts stays as well.") if arrangement.trunks else ""
+        return joined((_where(arrangement, room), trunks)) if trunks else _where(arrangement, room)
     device_parts: dict[str, int] = {
         say("layers"): taken.layers,
         say("embeddings and head"): taken.rest,

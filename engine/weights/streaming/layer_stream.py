@@ -34,7 +34,8 @@ class StreamOptions:
     `expert_cache_bytes`: on the compute device, for experts that are loaded one by one (0: layers stay whole);
     `choose` decides which passes load them so. `few_rows`: up to so many rows are multiplied with weights as they are
     stored, where the processor computes (0: all are decoded); `host_rows`: the same of an expert's, where it computes
-    experts in RAM beside an accelerator (0: it does not). `pinning`: how host memory is pinned; None for how the
+    experts in RAM beside an accelerator (0: it does not). `trunks_stay`: of layers whose experts come one by one, all
+    else stays on the compute device. `pinning`: how host memory is pinned; None for how the
     device wants it.
     """
 
@@ -45,6 +46,7 @@ class StreamOptions:
     choose: Choose = fastest_way
     few_rows: int = 0
     host_rows: int = 0
+    trunks_stay: bool = False
     pinning: Pinning | None = None
 
 
@@ -98,9 +100,11 @@ class LayerStream:
             )
             for index, part in self._split.items():
                 self._layouts[index] = part.split.trunk
-            self._store = self._store_of(dict(enumerate(self._layouts)))
+            stay = {index for index, part in self._split.items() if part.moves and options.trunks_stay}
+            self._trunk_tiers = ["device" if index in stay else tier for index, tier in enumerate(self._tiers)]
+            self._store = self._store_of(dict(enumerate(self._layouts)), self._trunk_tiers)
             self._bindings = [self._binding(index) for index in range(len(layers))]
-            self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()})
+            self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()}, self._tiers)
             undone.pop_all()
 
     def load(self) -> Iterator[int]:
@@ -119,6 +123,7 @@ class LayerStream:
                 self._options.expert_cache_bytes,
                 self._budget,
                 self._expert_rows,
+                self._options.trunks_stay,
             )
             layers = self._expert_setup.expert_layers(self._tiers, self._store, self._bulks, self._scratch)
             clock = clock_for(self._device)
@@ -170,8 +175,8 @@ class LayerStream:
         """The layers of which something is being copied now, as seen without a lock; what is needed first ahead."""
         return tuple(dict.fromkeys([*self._store.arriving, *self._bulks.arriving]))
 
-    def _store_of(self, layouts: dict[int, LayerLayout]) -> LayerStore:
-        tiers = {index: self._tiers[index] for index in layouts}
+    def _store_of(self, layouts: dict[int, LayerLayout], every: Sequence[Tier]) -> LayerStore:
+        tiers = {index: every[index] for index in layouts}
         slots = RingSlots(self._options.disk_slots, self._options.device_slots)
         return LayerStore(layouts, tiers, self._disk, self._copy_stream, slots, self._budget)
 
@@ -181,7 +186,7 @@ class LayerStream:
             return Views(layer, layout)
         prefix = self._split[index].experts.prefix if index in self._split else None
         few_rows = 0 if self._copy_stream else self._options.few_rows
-        stays = self._copy_stream is None and self._tiers[index] != "ssd"
+        stays = self._copy_stream is None and self._trunk_tiers[index] != "ssd"
         return Decoded(layer, layout, self._decoders[index], self._scratch, prefix, few_rows, stays)
 
     def _hook(self) -> None:

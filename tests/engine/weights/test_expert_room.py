@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.arrangement import Tier, footprint, streamed_layers, with_experts
+from engine.weights.planning.forecast import forecast
 from engine.weights.planning.machine import GIB, Machine, Memory
-from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload
+from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, fixed_bytes
 from engine.weights.planning.placement import CRAMPED, Override, plan
 from engine.weights.planning.usual_rates import CPU_RATES
 from tests.campaigns.extent import choose
@@ -55,10 +56,38 @@ def test_a_layer_gives_way_to_experts_that_a_small_tree_brings_one_by_one() -> N
     found = plan(target, None, machine, WORK)
     assert found.arrangement.count("device") >= 8
     assert found.bytes.expert_cache >= GIB
-    most = plan(target, None, machine, WORK, Override(tiers=_more(found.arrangement.tiers)))
-    assert most.fits
-    assert most.bytes.expert_cache < GIB
-    assert found.forecast.seconds_per_pass < CRAMPED * most.forecast.seconds_per_pass
+    more = replace(found.arrangement, tiers=_more(found.arrangement.tiers))
+    taken = footprint(target, fixed_bytes(target, None, WORK, on_gpu=False), more, machine)
+    assert found.room.holds(taken.device, taken.ram)
+    cache = with_experts(taken, target, more, found.room).expert_cache
+    assert cache < GIB
+    faster = forecast(target, None, more, machine, WORK, cache).seconds_per_pass
+    assert found.forecast.seconds_per_pass < CRAMPED * faster
+
+
+@many
+@given(models(), machines())
+def test_where_experts_stream_all_else_stays_if_there_is_room(target: ModelNeeds, machine: Machine) -> None:
+    found = plan(target, None, machine, WORK)
+    kept, taken = found.arrangement, found.bytes
+    assert not kept.trunks or (taken.expert_cache > 0 and found.fits)
+    if kept.trunks:
+        streamed = streamed_layers(kept.tiers, machine.memory.has_gpu)
+        assert all(target.layers[index].expert_bytes for index in streamed), "a layer without experts is all trunk"
+        whole = replace(kept, trunks=False)
+        plain = footprint(target, fixed_bytes(target, None, WORK, machine.memory.has_gpu), whole, machine)
+        trunks = sum(target.layers[index].stored_bytes - target.layers[index].expert_bytes for index in streamed)
+        assert taken.layers - plain.layers == trunks
+        assert taken.ring <= plain.ring
+        assert taken.ram_layers <= plain.ram_layers
+
+
+def test_a_pass_of_one_token_reads_the_experts_that_it_chose_alone() -> None:
+    layer = Layer(GIB + GIB // 50, 4 * GIB, 2 * 10**9, 10**8, GIB, experts=128, chosen=8)
+    target = ModelNeeds("packed", (layer,) * 40, 1 << 27, 10_000, PassShape(32_000, 4096, 32, 4096, 4096, 2))
+    machine = Machine(Memory(ram_free=20 * GIB, has_gpu=False), CPU_RATES)
+    found = plan(target, None, machine, Workload(context_tokens=1000)).forecast
+    assert (found.expert_way, found.ssd_seconds) == ("single", 0.0)
 
 
 def _more(tiers: tuple[Tier, ...]) -> tuple[Tier, ...]:

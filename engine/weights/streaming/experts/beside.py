@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock
 from engine.weights.streaming.experts.followed import FollowedExperts, Pairs, Parts, Run
@@ -26,11 +25,14 @@ BROUGHT = 2  # experts a layer and pass: few enough to arrive while the processo
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a layer lies in RAM: its experts, all together, and its trunk; `split` says where in them."""
+    """Where a layer's experts lie in RAM, all together; `split` says where in them.
+
+    `companions`: what its trunk has of them, in RAM or on the device.
+    """
 
     split: SplitLayout
     bulk: Tensor
-    trunk: Tensor
+    companions: Parts
 
 
 class BesideExperts:
@@ -54,7 +56,7 @@ class BesideExperts:
         self._module: Any = experts.module
         self._binding, self._followed, self._seen = binding, followed, seen
         self._slots, self._source, self._home = slots, source, home
-        self._companions = stored_views(home.split.companions, home.trunk)
+        self._companions = {name: stack.cpu() for name, stack in home.companions.items()}
         self._parts: dict[int, Parts] = {}
 
     def __call__(

@@ -11,7 +11,7 @@ from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.binding import Scratch
+from engine.weights.streaming.binding import Scratch, stored_views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.beside import BesideExperts, Home
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
@@ -104,14 +104,17 @@ class ExpertSetup:
         cache_bytes: int,
         pinning: Pinning | None = None,
         few_rows: int = 0,
+        trunks_stay: bool = False,
     ) -> None:
         """Takes the memory; raises `MemoryError` if there is no room for it. `few_rows`: see `split_layers`.
+
+        `trunks_stay`: see `StreamOptions`.
 
         Copies go their own way beside those of `copy_stream`: what a pass is waiting for now is not queued behind what
         is read ahead.
         """
         self._layers, self._disk, self._decoders = layers, disk, decoders
-        self._few_rows = few_rows
+        self._few_rows, self._trunks_stay = few_rows, trunks_stay
         self.use = Use()
         self._copy_stream = copy_stream.another() if copy_stream else None
         self._expert_slots: dict[ExpertShape, ExpertSlots] = {}
@@ -140,7 +143,8 @@ class ExpertSetup:
             source = self._source(part.split, tiers[index], bulks, staging) if part.moves else None
             beside = None
             if followed and binding and slots and source and tiers[index] == "ram":
-                home = Home(part.split, bulks.resident[index], trunks.resident[index])
+                own = (seen if self._trunks_stay else part.split).companions
+                home = Home(part.split, bulks.resident[index], stored_views(own, trunks.resident[index]))
                 beside = BesideExperts(part.experts, binding, followed, home, seen, slots, source)
             found.append(ExpertLayer(part.experts, seen, binding, slots, source, alone, beside))
         return found
@@ -158,7 +162,7 @@ class ExpertSetup:
             experts=split.count,
             slots=slots,
             expert_bytes=split.expert_bytes,
-            trunk_bytes=split.trunk.nbytes,
+            trunk_bytes=0 if self._trunks_stay else split.trunk.nbytes,
             decodes=self._decoders is not None and (self._copy_stream is not None or not alike[0].follows),
             in_place=self._copy_stream is not None and all(part.follows and part.in_ram for part in alike),
         )
