@@ -1,5 +1,6 @@
 """Experts in RAM beside a GPU, played by the host: nothing mixes the two, and the host waits for it once a layer."""
 
+from itertools import product as combinations
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def passes(context: Context) -> list[Tensor]:
     return found
 
 
-def streamed(checkpoint: Checkpoint, folder: Path, device: torch.device, cache_bytes: int) -> tuple[list[Tensor], int]:
+def streamed(
+    checkpoint: Checkpoint, folder: Path, device: torch.device, cache_bytes: int, trunks_stay: bool = False
+) -> tuple[list[Tensor], int]:
     """Logits, and how many experts the processor multiplied as they are stored beside the device."""
     streamable = build_streamable(checkpoint, torch.float32, device)
     if checkpoint.packed:
@@ -53,7 +56,9 @@ def streamed(checkpoint: Checkpoint, folder: Path, device: torch.device, cache_b
         folder.mkdir(exist_ok=True)
         layouts = pack(build_streamable(checkpoint, torch.float32, HOST), folder, "cast")
         decoders = [codec_named("cast")] * len(layouts)
-    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _: "computed", host_rows=8)
+    options = StreamOptions(
+        expert_cache_bytes=cache_bytes, choose=lambda _: "computed", host_rows=8, trunks_stay=trunks_stay
+    )
     copies = CudaCopyStream(device) if device == CUDA else None
     stream = LayerStream(
         list(streamable.network.layers), layouts, ["ram"] * len(layouts), decoders, copies, options
@@ -67,15 +72,20 @@ def streamed(checkpoint: Checkpoint, folder: Path, device: torch.device, cache_b
 
 
 @pytest.mark.parametrize(
-    ("family", "cache_bytes"),
-    choose([("qwen3_moe", SLOTS)], [("qwen3_moe", 0), ("qwen3_moe", SLOTS), ("gpt_oss", 0), ("gpt_oss", SLOTS)]),
+    ("family", "cache_bytes", "trunks_stay"),
+    choose(
+        [("qwen3_moe", SLOTS, False), ("gpt_oss", SLOTS, True)],
+        list(combinations(("qwen3_moe", "gpt_oss"), (0, SLOTS), (False, True))),
+    ),
 )
-def test_a_device_and_the_processor_together_compute_the_same(family: str, cache_bytes: int, tmp_path: Path) -> None:
+def test_a_device_and_the_processor_together_compute_the_same(
+    family: str, cache_bytes: int, trunks_stay: bool, tmp_path: Path
+) -> None:
     folder = tmp_path / "model"
     checkpoint = qwen(folder) if family == "qwen3_moe" else packed_model(folder, "gpt_oss", "mxfp4")[0]
     expected, _ = streamed(checkpoint, tmp_path / "layers", HOST, 0)
     with played_gpu() as gpu:
-        found, in_place = streamed(checkpoint, tmp_path / "layers", CUDA, cache_bytes)
+        found, in_place = streamed(checkpoint, tmp_path / "layers", CUDA, cache_bytes, trunks_stay)
         waits = [(operation, place) for operation, place in gpu.places if "experts/beside" in place]
         count = sum(gpu.places[each] for each in waits if not each[0].startswith("upload"))
     assert count == 4 * len(model_sizes(checkpoint).layers), "once a layer and pass"

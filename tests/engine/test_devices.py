@@ -242,7 +242,9 @@ def test_layers_that_stream_to_the_device_compute_the_same(name: str, tmp_path: 
     checkpoint = make_one(tmp_path / "model")
     expected = streamed(checkpoint, tmp_path / "layers", HOST, codec, expert_cache_bytes=cache_bytes)
     with played_gpu():
-        found = streamed(checkpoint, tmp_path / "layers", CUDA, codec, expert_cache_bytes=cache_bytes)
+        found = streamed(
+            checkpoint, tmp_path / "layers", CUDA, codec, expert_cache_bytes=cache_bytes, trunks_stay=cache_bytes > 0
+        )
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 

@@ -406,7 +406,7 @@ def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(qwen: Mixt
         allowed = chance.choice((0, 12, 32)) * qwen.slot_bytes()
         stream = qwen.stream(
             qwen.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=allowed, host_rows=chance.choice((2, 64)),
-            choose=lambda _, chance=chance: chance.choice(WAYS),
+            choose=lambda _, chance=chance: chance.choice(WAYS), trunks_stay=bool(seed % 2),
         )  # fmt: skip
         assert_near(passes(qwen.context), qwen.expected)
         stream.close()

@@ -111,7 +111,10 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
     places: list[list[Tier]] = [["ssd"] * 4, ["device", "ram", "ssd", "ssd"]]
     for tiers in places:
         for copy_stream in (None, StandInCopyStream()):
-            stream = model.stream(model.layouts, tiers, copy_stream, expert_cache_bytes=PLENTY, choose=always)
+            stream = model.stream(
+                model.layouts, tiers, copy_stream, expert_cache_bytes=PLENTY, choose=always,
+                trunks_stay=(copy_stream is None) == (tiers is places[0]),
+            )  # fmt: skip
             assert_same(passes(model.context), model.expected)
             hits, misses = cache_use(stream)
             assert hits > misses > 0, "nearly all experts were used, and used again"
@@ -131,19 +134,21 @@ def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) ->
         choose=lambda _: chance.choice(WAYS),
         direct=chance.random() < 0.5,
         disk_slots=chance.randint(1, 3),
+        trunks_stay=chance.random() < 0.5,
     )
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()
 
 
-def test_every_byte_is_counted_that_was_read_and_no_other(qwen: Mixture) -> None:
-    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always)
+@pytest.mark.parametrize("trunks_stay", [False, True])
+def test_every_byte_is_counted_that_was_read_and_no_other(trunks_stay: bool, qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=always, trunks_stay=trunks_stay)
     passes(qwen.context)
     experts = find_experts(qwen.streamable.network.layers[0])
     assert experts
     splits = [split_layout(layout, experts.prefix, experts.count) for layout in qwen.layouts]
     assert all(splits)
-    trunks = sum(split.trunk.nbytes for split in splits if split) * (len(ROWS) + 1)
+    trunks = 0 if trunks_stay else sum(split.trunk.nbytes for split in splits if split) * (len(ROWS) + 1)
     single = splits[0].expert_bytes if splits[0] else 0
     _, misses = cache_use(stream)
     assert misses <= 4 * experts.count, "with room for all, none is read twice"
