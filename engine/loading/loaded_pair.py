@@ -410,7 +410,9 @@ def _residence(plan: Plan, share: HostShare) -> Residence:
 
 
 def _stream_bytes_per_second(plan: Plan) -> float:
-    """The slowest part of the way sets the pace; both parts are at work at once."""
+    """The slowest part of the way sets the pace; both parts are at work at once. 0 where experts come one by one."""
+    if plan.forecast.expert_way != "whole":
+        return 0.0
     streamed = streamed_layers(plan.arrangement.tiers, has_gpu=not plan.room.shared)
     seconds = max(plan.forecast.link_seconds, plan.forecast.ssd_seconds)
     return sum(plan.layer_bytes[index] for index in streamed) / seconds if seconds else 0.0

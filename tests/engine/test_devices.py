@@ -115,7 +115,7 @@ def test_contexts_of_every_kind_compute_the_same(family: str, tmp_path: Path) ->
     with played_gpu():
         found = passes(Context(loaded(checkpoint, CUDA), 64))
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
 
 
 def test_keys_and_values_in_8_bits_stay_on_the_device(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_keys_and_values_in_8_bits_stay_on_the_device(tmp_path: Path) -> None:
         context.keep([0, 2])
         assert sum(gpu.syncs.values()) <= 1, gpu.places
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
 
 
 def tiny_pair(device: torch.device) -> tuple[Network, Network]:
@@ -246,7 +246,7 @@ def test_layers_that_stream_to_the_device_compute_the_same(name: str, tmp_path: 
             checkpoint, tmp_path / "layers", CUDA, codec, expert_cache_bytes=cache_bytes, trunks_stay=cache_bytes > 0
         )
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
 
 
 def test_an_event_that_is_too_early_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ def test_heads_guess_the_same(made: Callable[..., tuple[Context, HeadContext]], 
     with played_gpu():
         found = head_rounds(*made(tmp_path / "model", CUDA))
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
 
 
 def translated_passes(device: torch.device) -> list[Tensor]:
@@ -335,7 +335,7 @@ def test_a_draft_with_another_vocabulary_guesses_the_same() -> None:
     with played_gpu():
         found = translated_passes(CUDA)
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
 
 
 # ---- what the device shows ------------------------------------------------------------------------------------------
