@@ -20,10 +20,11 @@ class Situation:
     """A pass of `rows` tokens through layers of `experts` experts, of which a token is routed to `chosen`.
 
     `slots`: experts that the cache can hold; `whole_rate` and `single_rate`: bytes a second of whole layers on their
-    way through the rings, and of experts read one by one; `compute_seconds`: one layer's computation alone, without
-    what the processor computes of experts in RAM; `bind_seconds`: what it takes to make an expert's stored bytes its
-    weights, which whole layers need too if `decodes`; `correlation`: how many different experts passes use, as a part
-    of what they would if every token were routed on its own; `hit_share`: the part of these that the cache holds.
+    way through the rings, and of experts read one by one, the faster the more is computed meanwhile; `compute_seconds`:
+    one layer's computation alone, without what the processor computes of experts in RAM; `bind_seconds`: what it takes
+    to make an expert's stored bytes its weights, which whole layers need too if `decodes`; `correlation`: how many
+    different experts passes use, as a part of what they would if every token were routed on its own; `hit_share`: the
+    part of these that the cache holds.
 
     `in_place`: the processor can multiply experts where they lie; `place_seconds`: what that takes for an expert, and
     `row_seconds` for each row that is routed to it. `unmeasured`: ways that no pass has taken yet.

@@ -20,6 +20,7 @@ from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import DRAFT_PASSES, Layer, ModelNeeds, Workload
 
 EXPERT_WAYS: tuple[ExpertWay, ...] = ("whole", "single", "computed")
+BESIDE = 0.5  # of the processor's computing with single experts that goes on while further ones come
 STREAMED_WAYS: tuple[ExpertWay, ...] = ("whole", "single")
 
 
@@ -164,7 +165,10 @@ def _with_experts(
             return None
         anywhere += own == way
         saved[tier] += layer.expert_bytes
-        adding += found - at.trunk_bytes / at.whole_rate
+        waiting = found - at.trunk_bytes / at.whole_rate
+        if own == "single" and work.rows > 1 and _stays_stored(target, machine):
+            waiting -= min(waiting, BESIDE * expert_seconds(target, layer, work.rows, rates, rates.stored))
+        adding += waiting
         if target.codec != "plain" and not _stays_stored(target, machine):
             computing += unpacking_seconds(target, layer.expert_elements, rates)
         if own == "computed":

@@ -7,6 +7,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from types import CodeType, FrameType
 from typing import Any
 from unittest.mock import patch
@@ -230,17 +231,18 @@ def _loaded(watch: SlotWatch, load: Any) -> Any:
     The processor reads them where they are until others are asked for; a device, until all that are used are bound.
     """
 
-    def loaded(slots: ExpertSlots, *args: Any) -> Generator[LoadedExpert]:
+    def loaded(slots: ExpertSlots, *args: Any) -> Generator[list[LoadedExpert]]:
         held = _watched(watch, slots)
         _release_all(watch, held)
-        with closing(load(slots, *args)) as experts:
+        with closing(load(slots, *args)) as portions:
             try:
-                for each in experts:
-                    for part in each.parts.values():
-                        watch.hold(part, f"expert {each.expert}")
-                        held.append(part)
-                    yield each
-                    watch.use(each.parts.values(), "Its binding")
+                for experts in portions:
+                    for each in experts:
+                        for part in each.parts.values():
+                            watch.hold(part, f"expert {each.expert}")
+                            held.append(part)
+                    yield experts
+                    watch.use(chain.from_iterable(each.parts.values() for each in experts), "Its binding")
             finally:
                 if slots._copy_stream is not None:
                     _release_all(watch, held)

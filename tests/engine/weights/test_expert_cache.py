@@ -157,7 +157,7 @@ def test_the_meter_tells_what_was_seen() -> None:
     fresh = meter.situation(1, 2, 0.0)
     assert fresh.whole_rate == fresh.single_rate > 0
     assert fresh.hit_share == 0.5, "half of all experts will be in the cache"
-    meter.fetched(1000, 1e-6)
+    meter.fetched(1000, 1e-6, waited=1e-6)
     meter.computed(1, 0.25)
     meter.bound(2, 0.5)
     meter.routed(1, 2, distinct=2, hits=None)
@@ -206,6 +206,6 @@ def test_a_way_counts_as_tried_once_it_was_measured() -> None:
     meter = ExpertMeter(replace(MIXTURE, in_place=True))
     assert meter.situation(1, 2, 0.0).unmeasured == {"single", "computed"}
     meter.multiplied(2, 2, 1e-3)
-    meter.fetched(1000, 1e-6)
+    meter.fetched(1000, 1e-6, waited=1e-6)
     assert meter.situation(1, 2, 0.0).unmeasured == frozenset()
     assert ExpertMeter(MIXTURE).situation(1, 2, 0.0).unmeasured == frozenset()

@@ -7,7 +7,6 @@ KTransformers (SOSP 2025) and llama.cpp divide mixtures so.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock
-from engine.weights.streaming.experts.followed import FollowedExperts, Pairs, Parts, Run
+from engine.weights.streaming.experts.followed import FollowedExperts, Pairs, Parts, Run, renumbered
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
@@ -117,13 +116,9 @@ class BesideExperts:
         missing = [(layer, run.expert) for run in runs]
         brought = [expert for _, expert in slots.cache.worthy(missing, BROUGHT)]
         x = torch.cat([hidden[pairs.rows[run.begin : run.end]] for run in runs]).float()
-        ends = [0]
-        for run in runs:
-            ends.append(ends[-1] + run.rows)
-        moved = [Run(run.expert, *ends_of) for run, ends_of in zip(runs, pairwise(ends), strict=True)]
         with slots.bringing(self._seen, brought, self._source, on_wait, is_timed=True):
             begin = time.perf_counter()
-            found = self._followed.outputs(x, moved, self._parts_of)
+            found = self._followed.outputs(x, renumbered(runs), self._parts_of)
             slots.meter.multiplied(len(runs), len(x), time.perf_counter() - begin)
         return found
 

@@ -5,9 +5,9 @@ its own `batched_mm` and `grouped_mm` keep: stacks `gate_up_proj` or `up_proj`, 
 straight or turned; between them the module's own `_apply_gate` or `act_fn`. Other modules are not followed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import torch
@@ -82,6 +82,12 @@ class Pairs:
             begin = end
         places = torch.tensor(order)
         return cls(places // choice.shape[1], places, runs)
+
+
+def renumbered(runs: Sequence[Run]) -> list[Run]:
+    """The same runs where their rows lie one behind the other, and no others between them."""
+    ends = accumulate((run.rows for run in runs), initial=0)
+    return [Run(run.expert, *places) for run, places in zip(runs, pairwise(ends), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +189,26 @@ class FollowedExperts:
         outputs = self._outputs(x, pairs.runs, parts_of)
         return mixed(outputs.float(), pairs.order, weights.float()).to(hidden.dtype)
 
+    def in_portions(
+        self, hidden: Tensor, choice: Tensor, weights: Tensor, portions: Iterable[Mapping[int, Parts]]
+    ) -> Tensor:
+        """The same, of experts that come in portions: each is computed before the next one is asked for.
+
+        One row's are computed at once when all have come: that is over sooner than their calls.
+        """
+        if len(hidden) == 1:
+            every = {expert: parts for some in portions for expert, parts in some.items()}
+            return self(hidden, choice, weights, every.__getitem__)
+        pairs = Pairs.of(choice)
+        runs = {run.expert: run for run in pairs.runs}
+        outputs = torch.empty(len(pairs.rows), self._down.out)
+        for parts in portions:
+            some = [runs[expert] for expert in parts]
+            places = torch.cat([torch.arange(run.begin, run.end) for run in some])
+            x = hidden[pairs.rows[places]]
+            outputs[places] = self._outputs(x, renumbered(some), parts.__getitem__, pairs.runs).float()
+        return mixed(outputs, pairs.order, weights.float()).to(hidden.dtype)
+
     def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
         """Of pairs [pairs, width], the experts' outputs, neither weighted nor added up: [pairs, width], as x.
 
@@ -190,16 +216,23 @@ class FollowedExperts:
         """
         return self._outputs(x, runs, parts_of).to(x.dtype)
 
-    def _outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
-        """The same, in float32 where sums of products are not rounded to x's type before they are added up."""
+    def _outputs(
+        self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts], of_pass: Sequence[Run] = ()
+    ) -> Tensor:
+        """The same, in float32 where sums of products are not rounded to x's type before they are added up.
+
+        `of_pass`: all runs, where these are some of them: what is rounded does not depend on which came together.
+        """
+        rows = [run.rows for run in of_pass or runs]
+        has_few, is_few = min(rows) <= self._few_rows, max(rows) <= self._few_rows
         parts = {run.expert: parts_of(run.expert) for run in runs}
         self.use.experts += len(runs)
         # Of bfloat16 whatever the other experts are: these may be computed elsewhere. Of float32 only where no row's
         # bits are those of the module.
         is_bfloat = x.dtype == torch.bfloat16
-        gate = self._gate if is_bfloat or all(self._is_stored(run, parts) for run in runs) else None
-        inner = self._between(self._product(self._up, x, runs, parts), gate, x.dtype)
-        found, module = self._product(self._down, inner, runs, parts), self._module
+        gate = self._gate if is_bfloat or (is_few and all(self._is_stored(run, parts) for run in runs)) else None
+        inner = self._between(self._product(self._up, x, runs, parts, has_few), gate, x.dtype)
+        found, module = self._product(self._down, inner, runs, parts, has_few), self._module
         return module.post_expert_norm(found.to(x.dtype)) if getattr(module, LATER, False) else found
 
     def _between(self, inner: Tensor, gate: Gate | None, dtype: torch.dtype) -> Tensor:
@@ -282,8 +315,13 @@ class FollowedExperts:
             bias = f"{experts.prefix}{leaf}_bias" if self._module.has_bias else None
             yield _Stack(experts.prefix + leaf, out, columns, turned, bias)
 
-    def _product(self, stack: _Stack, x: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
-        """Of x [pairs, columns]: [pairs, out], in float32 if any expert is multiplied as it is stored."""
+    def _product(
+        self, stack: _Stack, x: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts], has_few: bool
+    ) -> Tensor:
+        """Of x [pairs, columns]: [pairs, out], in float32 if any expert of the pass is multiplied as it is stored.
+
+        `has_few`: any expert has as few rows.
+        """
         few, many = [], []
         for run in runs:
             member = self._member(stack, run.expert, parts[run.expert]) if run.rows <= self._few_rows else None
@@ -291,7 +329,8 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x) if few else x.new_empty(len(x), stack.out)
+        is_wide = has_few and self._member(stack, runs[0].expert, parts[runs[0].expert]) is not None
+        found = multiply(few, x) if few else x.new_empty(len(x), stack.out, dtype=torch.float32 if is_wide else None)
         self.use.in_place += len(few) if stack is self._down else 0
         with in_all_threads():  # of a pass whose small operations one thread computes
             for run in many:

@@ -11,6 +11,7 @@ UNKNOWN_RATE = 2e9  # bytes a second, until something was read; the ways then di
 # Guesses until experts were multiplied where they lie: 60 GB/s from RAM against 25 over PCIe 4, and 0.8 TFLOPS, by
 # which a row of an expert in 4 bits takes a quarter of what reading it does. What is measured replaces them at once.
 PLACE_SPEED, ROW_SHARE = 2.4, 0.25
+LEAST_WAITED = 0.05  # of the time that experts take to come: however much is computed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class ExpertMeter:
         self._mixture = mixture
         self._compute: dict[int, float] = {}
         self._single = Throughput()
+        self._waited_share = 1.0
         self._place = LinearCost()
         self._bind: float | None = None
         self._correlation = 1.0
@@ -80,9 +82,10 @@ class ExpertMeter:
         size = rows.bit_length()
         self._compute[size] = _mean(self._compute.get(size), seconds)
 
-    def fetched(self, nbytes: int, seconds: float) -> None:
-        """Experts of a layer were read one by one, while no whole layers were read."""
+    def fetched(self, nbytes: int, seconds: float, waited: float) -> None:
+        """Experts of a layer were read one by one, while no whole layers were read; so long a pass waited for them."""
         self._single.add(nbytes, seconds)
+        self._waited_share = _mean(self._waited_share, min(1.0, waited / seconds))
 
     def bound(self, experts: int, seconds: float) -> None:
         """Stored bytes became weights."""
@@ -117,7 +120,7 @@ class ExpertMeter:
             expert_bytes=mixture.expert_bytes,
             trunk_bytes=mixture.trunk_bytes,
             whole_rate=known,
-            single_rate=single_rate or known,
+            single_rate=(single_rate or known) / max(self._waited_share, LEAST_WAITED),
             compute_seconds=self._compute_seconds(rows),
             bind_seconds=self._bind or 0.0,
             decodes=mixture.decodes,

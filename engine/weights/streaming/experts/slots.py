@@ -136,27 +136,31 @@ class ExpertSlots:
 
     def load(
         self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
-    ) -> Generator[LoadedExpert]:
-        """The experts of one layer: first those in the cache, then the others as they arrive, in the file's order.
+    ) -> Generator[list[LoadedExpert]]:
+        """The experts of one layer in portions: those in the cache, then all that have come, in the file's order.
 
-        While it waits for one, `on_wait` is called as long as it finds work. `is_timed`: the meter counts the time.
+        While it waits for more, `on_wait` is called as long as it finds work. `is_timed`: the meter counts the time.
         Raises what fetching one raised; experts that were not yielded by then are not in the cache.
         """
         layer = split.trunk.index
         taken = self.cache.take([(layer, expert) for expert in experts])
         slot_of = dict(zip(experts, taken.slots, strict=True))
-        transfers: list[Transfer] = []
+        transfers, waited = list[Transfer](), self.waited_seconds
         coming = self._request(layer, [(expert, slot_of[expert]) for _, expert in taken.missing], source)
         try:
-            for expert in experts:
-                if expert not in coming:
-                    yield self._loaded(split, expert, slot_of[expert])
-            for expert in list(coming):
-                transfers.append(self._await(coming[expert], on_wait))
-                del coming[expert]
-                self.bytes_fetched += split.expert_bytes
-                yield self._loaded(split, expert, slot_of[expert])
-            self._tell(transfers, split, is_timed)
+            if here := [expert for expert in experts if expert not in coming]:
+                yield [self._loaded(split, expert, slot_of[expert]) for expert in here]
+            while coming:
+                found: list[LoadedExpert] = []
+                for expert, arrival in list(coming.items()):
+                    if found and not arrival.done():
+                        break
+                    transfers.append(self._await(arrival, on_wait))
+                    del coming[expert]
+                    self.bytes_fetched += split.expert_bytes
+                    found.append(self._loaded(split, expert, slot_of[expert]))
+                yield found
+            self._tell(transfers, split, is_timed, self.waited_seconds - waited)
         finally:
             self._abandon(layer, coming)
             self._record(taken.slots)
@@ -182,14 +186,14 @@ class ExpertSlots:
         layer = split.trunk.index
         slots = self.cache.admit([(layer, expert) for expert in experts])
         coming = self._request(layer, list(zip(experts, slots, strict=True)), source)
-        transfers: list[Transfer] = []
+        transfers, waited = list[Transfer](), self.waited_seconds
         try:
             yield
             for expert in list(coming):
                 transfers.append(self._await(coming[expert], on_wait))
                 del coming[expert]
                 self.bytes_fetched += split.expert_bytes
-            self._tell(transfers, split, is_timed)
+            self._tell(transfers, split, is_timed, self.waited_seconds - waited)
         finally:
             self._abandon(layer, coming)
 
@@ -227,11 +231,11 @@ class ExpertSlots:
         # A thread takes over torch's number of threads at its first use, which may be 1 for a moment: so it asks first.
         return ThreadPoolExecutor(threads, "experts to their slots", initializer=threads_allowed)
 
-    def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool) -> None:
+    def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool, waited: float) -> None:
         """The meter counts how long they took, from the first one's begin to the last one's end."""
         if transfers and is_timed:
             seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
-            self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
+            self.meter.fetched(len(transfers) * split.expert_bytes, seconds, waited)
 
     def _await(self, arrival: "Future[Transfer]", on_wait: OnWait | None) -> Transfer:
         begin = time.perf_counter()

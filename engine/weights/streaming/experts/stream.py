@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -74,6 +75,7 @@ class ExpertStream:
         self._parts_of: Callable[[int], Parts] = dict[
             int, Parts
         ]().__getitem__  # where the experts that are followed are found
+        self._single: Sequence[int] = ()  # experts of the layer that is running, which come while they are computed
         self._is_beside = False  # the layer that is running is computed by the processor, too
         self._views: dict[int, tuple[tuple[int, ...], dict[int, Parts]]] = {}  # by layer: where it lies, its experts
         self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
@@ -171,6 +173,9 @@ class ExpertStream:
         own = type(layer.experts.module).forward
 
         def compute(hidden: Tensor, choice: Tensor, weights: Tensor) -> Tensor:
+            if layer.followed and self._single:
+                with closing(self._as_they_come(layer, choice, on_wait())) as portions:
+                    return layer.followed.in_portions(hidden, choice, weights, portions)
             if layer.followed:
                 return layer.followed(hidden, choice, weights, self._parts_of)
             if not (layer.beside and self._is_beside):
@@ -184,23 +189,39 @@ class ExpertStream:
         return compute
 
     def _find(self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None) -> None:
-        """Have the bytes of the experts that the router chose where the processor reaches them, and say where."""
+        """Have the bytes of the experts that the router chose where the processor reaches them, and say where.
+
+        Single ones are only brought while they are computed.
+        """
+        self._single = ()
         if layer.slots is None:
             self._parts_of = self._in(layer, self._bulks.resident[layer.index])
             return
         if self._in_bulk is None and self._wants_single(layer, choice):
             experts = sorted(set(choice.flatten().tolist()))
             if len(experts) <= layer.most_single:
-                own = self._companions
-                found: dict[int, Parts] = {}
-                with _routed(layer.slots, choice, experts), closing(self._load(layer, experts, on_wait)) as loaded:
-                    for each in loaded:
-                        found[each.expert] = {**each.parts, **{name: own[name][each.expert] for name in own}}
-                self._parts_of = found.__getitem__
+                self._single = experts
                 return
         if self._in_bulk is None:
             self._in_bulk = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         self._parts_of = self._in(layer, self._in_bulk)
+
+    def _as_they_come(
+        self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None
+    ) -> Generator[Mapping[int, Parts]]:
+        """The single experts of the running layer in portions, each to be computed while the next one is on its way."""
+        own = self._companions
+        with _routed(layer.slots, choice, self._single), closing(self._load(layer, self._single, on_wait)) as loaded:
+            while True:
+                self._computed.append((self._begun, self._clock.mark()))
+                some = next(loaded, None)
+                self._begun = self._clock.mark()
+                if some is None:
+                    return
+                yield {
+                    each.expert: {**each.parts, **{name: stack[each.expert] for name, stack in own.items()}}
+                    for each in some
+                }
 
     def _staying(
         self, layer: ExpertLayer, followed: FollowedExperts, brings: Callable[..., Any]
@@ -291,7 +312,7 @@ class ExpertStream:
     ) -> None:
         place = {expert: place for place, expert in enumerate(experts)}
         with closing(self._load(layer, experts, on_wait)) as loaded:
-            for number, each in enumerate(loaded):
+            for number, each in enumerate(chain.from_iterable(loaded)):
                 begin = None if number else self._clock.mark()
                 own = {name: stack[each.expert] for name, stack in self._companions.items()}
                 binding.bind_one(place[each.expert], {**each.parts, **own})
@@ -300,13 +321,15 @@ class ExpertStream:
         binding.show(len(experts))
         self._use.experts += len(experts)
 
-    def _load(self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None) -> Generator[LoadedExpert]:
+    def _load(
+        self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None
+    ) -> Generator[Sequence[LoadedExpert]]:
         if layer.slots and layer.source:
             is_timed = not self._bulks.is_filling  # right behind a pass of whole layers, the next ones are read ahead
             return layer.slots.load(layer.split, experts, layer.source, on_wait, is_timed)
         buffer = self._bulks.resident[layer.index]
         return (
-            LoadedExpert(expert, {part.name: part.view(buffer[part.in_bulk(expert)]) for part in layer.split.parts})
+            [LoadedExpert(expert, {part.name: part.view(buffer[part.in_bulk(expert)]) for part in layer.split.parts})]
             for expert in experts
         )
 
