@@ -197,6 +197,8 @@ def _routed(writer: Any, config: Any) -> None:
         else getattr(config, "first_k_dense_replace", config.num_hidden_layers)
     )
     if not getattr(config, "n_routed_experts", 0):
+        writer.add_expert_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_count(0)
         return
     writer.add_expert_count(config.n_routed_experts)
     writer.add_expert_shared_count(config.n_shared_experts)
@@ -236,7 +238,7 @@ def _mistral3(writer: Any, config: Any) -> None:
 
 
 def _sections(writer: Any, config: Any) -> None:
-    writer.add_rope_dimension_sections([4, 2, 2, 0])
+    writer.add_rope_dimension_sections([3, 3, 2, 0])
 
 
 def _qwen35(writer: Any, config: Any) -> None:
@@ -263,6 +265,7 @@ def _ernie_moe(writer: Any, config: Any) -> None:
     writer.add_interleave_moe_layer_step(config.moe_layer_interval)
     writer.add_leading_dense_block_count(config.moe_layer_start_index)
     writer.add_expert_shared_count(config.moe_num_shared_experts)
+    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.moe_num_shared_experts)
 
 
 def _hunyuan_moe(writer: Any, config: Any) -> None:
@@ -305,6 +308,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "cohere2": _cohere2,
     "exaone4": _window_list,
     "ernie4_5-moe": _ernie_moe,
+    "minimax-m2": lambda writer, _: writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID),
     "hunyuan-moe": _hunyuan_moe,
     "granite": _granite,
     "granitemoe": _granite,

@@ -1,6 +1,7 @@
 """GGUF files of transformers' models, as llama.cpp's converter would write them, with the `gguf` package's writer."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -143,7 +144,16 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
     if rope.get("rope_type") in ("yarn", "longrope"):
-        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        original = rope["original_max_position_embeddings"]
+        writer.add_rope_scaling_orig_ctx_len(original)
+    if rope.get("rope_type") == "longrope":
+        scale = config.max_position_embeddings / original
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(scale) / math.log(original)) if scale > 1 else 1.0)
+    if rope.get("rope_type") == "yarn":
+        for key in ("attn_factor", "beta_fast", "beta_slow"):
+            value = rope.get("attention_factor" if key == "attn_factor" else key)
+            if value is not None:
+                getattr(writer, f"add_rope_scaling_yarn_{key}")(value)
     _write_experts(writer, config)
     describe(writer, config, architecture)
 

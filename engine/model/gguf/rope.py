@@ -101,6 +101,8 @@ def _yarn(settings: Settings, factor: float) -> Rope:
     }
     if settings.has("rope.scaling.attn_factor"):
         rope["attention_factor"] = settings.real("rope.scaling.attn_factor") * (0.1 * math.log(factor) + 1.0)
+    if settings.has("rope.scaling.yarn_attn_factor"):  # which llama.cpp does not use
+        rope["attention_factor"] = settings.real("rope.scaling.yarn_attn_factor")
     if settings.has("rope.scaling.yarn_log_multiplier"):
         multiplier = settings.real("rope.scaling.yarn_log_multiplier")
         is_deepseek = settings.architecture == "deepseek2"

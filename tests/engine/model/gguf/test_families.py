@@ -101,13 +101,14 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "phi3 of long texts": (
         "phi3",
         {
+            "original_max_position_embeddings": 128,
             "rope_parameters": {
                 "rope_type": "longrope",
                 "rope_theta": 10000.0,
                 "short_factor": [1.0] * 8,
                 "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
                 "original_max_position_embeddings": 128,
-            }
+            },
         },
     ),
     "seed_oss": ("seed_oss", {}),
@@ -166,10 +167,10 @@ TOLD = (
 )  # fmt: skip
 
 
-def make(case: str) -> Any:
+def make(case: str, **overrides: Any) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
     kind, own = {**MADE, **WITH_STATES}[case]
-    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own}))
+    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own, **overrides}))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
         if weight.ndim == 1 or name.endswith(("bias", "layernorm.weight")):
