@@ -80,6 +80,9 @@ OTHERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "qwen3vl": ("qwen3", {}),
     "qwen3vlmoe": ("qwen3_moe", {}),
     "mistral3": ("llama", {}),
+    "internlm2": ("llama", {}),
+    "exaone": ("llama", {}),
+    "minicpm": ("granite", {"attention_multiplier": 0.25}),
 }  # fmt: skip
 """Cases besides those of the tests, each of one of these, with other settings or under another architecture."""
 

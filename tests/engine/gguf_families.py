@@ -19,11 +19,14 @@ ARCHITECTURES = {
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
-    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm",
+    "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
+    "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
-PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
+PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo"}
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
 LATENT = {"deepseek2"}
+FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -36,6 +39,7 @@ ALONE = {
     "router.scale": "ffn_gate_inp.scale",
     "router.per_expert_scale": "ffn_down_exps.scale",
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
+    "mlp.expert_bias": "exp_probs_b.bias",
 }
 
 
@@ -129,7 +133,7 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
 
 def predicting_layers(config: Any, architecture: str) -> int:
     """Layers behind the others that predict further tokens; llama.cpp wants more of such than stubs."""
-    return min(1, config.num_mtp_layers) if architecture == "glm4moe" else 0
+    return min(1, getattr(config, "num_mtp_layers", 0)) if architecture == "glm4moe" else 0
 
 
 def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Iterator[Named]:
@@ -273,11 +277,15 @@ def _hunyuan_moe(writer: Any, config: Any) -> None:
     writer.add_expert_used_count(config.moe_topk)
 
 
-def _granite(writer: Any, config: Any) -> None:
-    writer.add_attention_scale(config.attention_multiplier)
+def _scales(writer: Any, config: Any) -> None:
     writer.add_embedding_scale(config.embedding_multiplier)
     writer.add_residual_scale(config.residual_multiplier)
     writer.add_logit_scale(config.logits_scaling)
+
+
+def _granite(writer: Any, config: Any) -> None:
+    writer.add_attention_scale(config.attention_multiplier)
+    _scales(writer, config)
     if shared := getattr(config, "shared_intermediate_size", 0):
         writer.add_expert_shared_feed_forward_length(shared)
 
@@ -285,6 +293,34 @@ def _granite(writer: Any, config: Any) -> None:
 def _olmo2(writer: Any, config: Any) -> None:
     if config.model_type == "olmo3":
         _window_list(writer, config)
+
+
+def _behind_dense(writer: Any, config: Any) -> None:
+    writer.add_leading_dense_block_count(config.mlp_layer_types.index("sparse"))
+    writer.add_expert_shared_count(config.num_shared_experts)
+    writer.add_expert_weights_norm(getattr(config, "norm_topk_prob", True))
+    writer.add_expert_weights_scale(getattr(config, "routed_scaling_factor", getattr(config, "route_scale", 1.0)))
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if config.model_type == "exaone_moe":
+        writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
+    _windows(writer, config) if config.model_type == "afmoe" else _window_list(writer, config)
+
+
+def _cohere2_moe(writer: Any, config: Any) -> None:
+    _behind_dense(writer, config)
+    writer.add_logit_scale(config.logit_scale)
+    writer.add_expert_shared_feed_forward_length(config.intermediate_size * config.num_shared_experts)
+
+
+def _mellum(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+
+
+def _olmo(writer: Any, config: Any) -> None:
+    writer.add_layer_norm_eps(1e-5)
+    if config.clip_qkv:
+        writer.add_clamp_kqv(config.clip_qkv)
 
 
 _MORE: dict[str, Callable[[Any, Any], None]] = {
@@ -313,4 +349,10 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "granite": _granite,
     "granitemoe": _granite,
     "olmo2": _olmo2,
+    "minicpm": _scales,
+    "olmo": _olmo,
+    "exaone-moe": _behind_dense,
+    "afmoe": _behind_dense,
+    "cohere2moe": _cohere2_moe,
+    "mellum": _mellum,
 }

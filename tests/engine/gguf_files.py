@@ -17,6 +17,7 @@ from torch import Tensor
 from tests.engine.gguf_blocks import ENCODERS
 from tests.engine.gguf_families import (
     ARCHITECTURES,
+    FUSED,
     LATENT,
     changed,
     describe,
@@ -45,7 +46,11 @@ def write_gguf(
     """
     config = model.config.get_text_config()
     architecture = architecture or ARCHITECTURES[config.model_type]
-    tensors = [*stored_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
+    tensors = [
+        *fused(stored_tensors(model.state_dict(), config, architecture), architecture),
+        *extras(config, architecture),
+        *extra.items(),
+    ]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
     write_config(writer, config, architecture)
@@ -113,7 +118,22 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
             yield (f"{found}.{leaf}" if found else name), made
 
 
+def fused(tensors: Iterator[tuple[str, Tensor]], architecture: str) -> Iterator[tuple[str, Tensor]]:
+    """With queries, keys and values of a layer as one, where their models have them so."""
+    parts: dict[str, list[Tensor]] = {}
+    for name, tensor in tensors:
+        block, _, kind = name.rpartition(".")
+        if architecture not in FUSED or not block.endswith((".attn_q", ".attn_k", ".attn_v")):
+            yield name, tensor
+            continue
+        found = parts.setdefault(whole := f"{block.rpartition('.')[0]}.attn_qkv.{kind}", [])
+        found.append(tensor)
+        if len(found) == 3:
+            yield whole, torch.cat(found)
+
+
 def _arch(architecture: str) -> Any:
+    architecture = {"cohere2moe": "glm4moe", "mellum": "qwen3moe"}.get(architecture, architecture)  # of the same names
     return next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
 
 
@@ -133,7 +153,8 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     rope = rope.get("full_attention", rope)
     writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
-        writer.add_feed_forward_length(getattr(config, "intermediate_size_mlp", config.intermediate_size))
+        wide = getattr(config, "intermediate_size_mlp", None) or getattr(config, "prefix_dense_intermediate_size", None)
+        writer.add_feed_forward_length(wide or config.intermediate_size)
         writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
     if architecture not in LATENT | {"gemma4"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads

@@ -58,7 +58,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         "max_position_embeddings": settings.whole("context_length"),
         family.epsilon: settings.real(f"attention.{kind_of_norm}_epsilon"),
         "tie_word_embeddings": OUTPUT not in header.tensors,
-        "attention_bias": "blk.0.attn_q.bias" in header.tensors,
+        "attention_bias": not {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}.isdisjoint(header.tensors),
         "mlp_bias": "blk.0.ffn_up.bias" in header.tensors,
         **_token_ids(header),
     }

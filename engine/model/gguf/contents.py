@@ -1,7 +1,7 @@
 """What a GGUF file holds, as a checkpoint of transformers would: its config, its weights by their names there."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import ModelError
@@ -28,6 +28,7 @@ from engine.protocol.sentences import say, shown
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
+FUSED = "attn_qkv"
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
@@ -86,6 +87,9 @@ class _Adding:
         expert = OWN_EXPERT.fullmatch(name)
         if merged := self._merged.get(name):
             self._parts.setdefault((layer, kind, merged), {})[name] = tensor
+        elif name == FUSED and not in_transformers(self._family, name, kind):
+            for part, rows in self._apart(tensor):
+                self.add(replace(rows, name=f"blk.{index}.{part}.{kind}"))
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
         else:
@@ -114,6 +118,18 @@ class _Adding:
                 raise self._misshaped(last)
             own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
             self._pack(own, found[0], (first, last), found[1])
+
+    def _apart(self, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:
+        """Queries, keys and values, which lie behind each other."""
+        keys = self._number("num_key_value_heads") * self._number("head_dim")
+        queries = self._number("num_attention_heads") * self._number("head_dim")
+        if tensor.shape[0] != queries + 2 * keys:
+            raise self._misshaped(tensor)
+        begin, row = tensor.begin, (tensor.end - tensor.begin) // tensor.shape[0]
+        for part, rows in (("attn_q", queries), ("attn_k", keys), ("attn_v", keys)):
+            end = begin + rows * row
+            yield part, replace(tensor, shape=(rows, *tensor.shape[1:]), begin=begin, end=end)
+            begin = end
 
     def _is_beyond(self, index: int) -> bool:
         """Whether a layer stands behind those of the language model, and only predicts further tokens."""

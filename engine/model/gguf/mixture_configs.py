@@ -1,6 +1,6 @@
 """What config.json says of mixtures of experts alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
+from engine.model.gguf.dense_configs import FULL_INTERVAL, Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, windows
@@ -197,6 +197,63 @@ def _olmoe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     }
 
 
+def _behind_dense(settings: Settings, config: Config) -> Config:
+    """What mixtures have in common whose first layers are dense, and whose experts a sigmoid chooses."""
+    layers, dense = config["num_hidden_layers"], settings.whole("leading_dense_block_count", 0)
+    assert isinstance(layers, int)
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    return {
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "num_shared_experts": settings.whole("expert_shared_count", 0),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "norm_topk_prob": settings.flag("expert_weights_norm"),
+        "mlp_layer_types": ["dense" if index < dense else "sparse" for index in range(layers)],
+        **windows(settings, FULL_INTERVAL),
+    }
+
+
+def _exaone_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    scale = settings.real("expert_weights_scale", 0.0) or 1.0
+    return {**_behind_dense(settings, config), "routed_scaling_factor": scale, "n_group": 1, "topk_group": 1}
+
+
+def _afmoe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    found = _behind_dense(settings, config)
+    if not found["norm_topk_prob"]:  # its network always does
+        raise settings.refused("expert_weights_norm")
+    return {
+        **found,
+        "num_dense_layers": settings.whole("leading_dense_block_count", 0),
+        "route_scale": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mup_enabled": True,
+    }
+
+
+def _cohere2_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    return {
+        **_behind_dense(settings, config),
+        "intermediate_size": settings.whole("expert_feed_forward_length"),
+        "prefix_dense_intermediate_size": config["intermediate_size"],
+        "expert_selection_fn": "sigmoid",
+        "logit_scale": settings.real("logit_scale"),
+    }
+
+
+def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    own: Config = {
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "norm_topk_prob": True,
+        "layer_types": [FULL] * layers,
+    }
+    return own | windows(settings, FULL_INTERVAL) if settings.has("attention.sliding_window") else own
+
+
 MIXTURES = {
     "llama": _llama,
     "llama4": _llama4,
@@ -214,5 +271,9 @@ MIXTURES = {
     "hunyuan-moe": _hunyuan_moe,
     "granitemoe": _granite_moe,
     "olmoe": _olmoe,
+    "exaone-moe": _exaone_moe,
+    "afmoe": _afmoe,
+    "cohere2moe": _cohere2_moe,
+    "mellum": _mellum,
 }
 """By `general.architecture`."""

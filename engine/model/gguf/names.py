@@ -197,6 +197,18 @@ _NEXT_MERGED = (
 )
 _QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
+_AFMOE = (
+    _BLOCK
+    | _experts("mlp.router.gate")
+    | _shared()
+    | {
+        "attn_gate": "self_attn.gate_proj",
+        "post_attention_norm": "post_attention_layernorm",
+        "ffn_norm": "pre_mlp_layernorm",
+        "post_ffw_norm": "post_mlp_layernorm",
+        "exp_probs_b.bias": "mlp.expert_bias",
+    }
+)
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("llama", _MIXTURE, _PERMUTED, _stacked()),
     "mistral3": Family("llama", _MIXTURE, _PERMUTED, _stacked()),
@@ -275,6 +287,15 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "nemotron": Family("nemotron", _BLOCK, _PLAIN, norms_plus_one=True, epsilon="norm_eps"),
     "stablelm": Family("stablelm", _BLOCK, _PLAIN, epsilon="layer_norm_eps"),
+    "internlm2": Family("llama", _BLOCK, _PERMUTED),
+    "exaone": Family("llama", _BLOCK, _PLAIN),
+    "minicpm": Family("granite", _BLOCK, _PERMUTED),
+    "chatglm": Family("glm", _BLOCK | {"ffn_up": "mlp.gate_up_proj"}, _PLAIN),
+    "olmo": Family("olmo", _ATTENTION | _MLP, _PERMUTED, epsilon="layer_norm_eps"),
+    "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
+    "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
+    "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
+    "mellum": Family("mellum", _MIXTURE, _PLAIN, _stacked()),
 }
 """By `general.architecture`."""
 

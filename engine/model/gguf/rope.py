@@ -18,7 +18,7 @@ LLAMA4 = {**LLAMA3, "high_freq_factor": 1.0}
 # By which Gemma 4's converter divides the frequencies that do not turn at all.
 STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
-PARTIAL = ("glm4", "glm4moe", "nemotron", "stablelm")
+PARTIAL = ("chatglm", "glm4", "glm4moe", "nemotron", "stablelm")
 WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
@@ -43,7 +43,9 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
     if settings.architecture == "gemma3":
         return _by_kind(rope, settings, LOCAL_BASE)
-    if settings.architecture == "olmo2" and settings.has("attention.sliding_window"):
+    if settings.architecture == "mellum" or (
+        settings.architecture == "olmo2" and settings.has("attention.sliding_window")
+    ):
         return _by_kind(rope, settings, base)
     return {"rope_parameters": rope}
 

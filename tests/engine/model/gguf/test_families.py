@@ -46,6 +46,10 @@ TIED = {"tie_word_embeddings": True}
 SCALES = {
     "attention_multiplier": 0.125, "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logits_scaling": 2.0
 }  # fmt: skip
+BEHIND_DENSE = {
+    **EXPERTS, "num_hidden_layers": 4, "num_shared_experts": 1, "sliding_window": WINDOW,
+    "layer_types": ["sliding_attention"] * 3 + ["full_attention"], "mlp_layer_types": ["dense"] + ["sparse"] * 3,
+}  # fmt: skip
 GEMMA4 = {
     **TIED, "num_hidden_layers": 4, "layer_types": MIXED, "sliding_window": WINDOW, "global_head_dim": 32,
     "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 131, "final_logit_softcapping": 30.0,
@@ -139,6 +143,36 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo3": ("olmo3", WINDOWS),
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
     "arcee": ("arcee", {"mlp_bias": True}),
+    "solar_open": ("solar_open", {**ROUTED, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0}),
+    "internlm3": ("internlm3", {}),
+    "glm": ("glm", {"attention_bias": True}),
+    "olmo": ("olmo", {"clip_qkv": 1.5}),
+    "exaone_moe": ("exaone_moe", {**BEHIND_DENSE, "routed_scaling_factor": 2.5}),
+    "afmoe": ("afmoe", {**BEHIND_DENSE, "num_dense_layers": 1, "route_scale": 2.8, "mup_enabled": True}),
+    "cohere2_moe": (
+        "cohere2_moe",
+        {
+            **BEHIND_DENSE,
+            **TIED,
+            "num_shared_experts": 2,
+            "moe_intermediate_size": 96,
+            "prefix_dense_intermediate_size": 48,
+            "expert_selection_fn": "sigmoid",
+        },
+    ),
+    "mellum": (
+        "mellum",
+        {
+            **WINDOWS,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 32,
+            "rope_parameters": {
+                "full_attention": YARN,
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        },
+    ),
 }
 STATES = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
@@ -158,7 +192,8 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
-    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3",
+    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
+    "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
@@ -248,13 +283,17 @@ def test_facts_do_without_frequencies(case: str, extra: dict[str, torch.Tensor],
     assert model_sizes(facts).layers == model_sizes(whole).layers
 
 
-OTHER_NAMES = {"qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama"}
+OTHER_NAMES = {
+    "qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama", "internlm2": "llama",
+    "exaone": "llama", "minicpm": "granite",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("architecture", OTHER_NAMES)
-def test_the_text_of_wrapped_models_is_that_of_the_model_inside(architecture: str, tmp_path: Path) -> None:
+def test_networks_of_another_name_are_the_ones_that_they_are_like(architecture: str, tmp_path: Path) -> None:
     own: dict[str, Any] = {"norm_topk_prob": True} if architecture == "qwen3vlmoe" else {}
-    model = tiny_model(OTHER_NAMES[architecture], num_hidden_layers=2, **own)
+    kind = OTHER_NAMES[architecture]
+    model = make(kind, attention_multiplier=0.25) if kind in MADE else tiny_model(kind, num_hidden_layers=2, **own)
     path = write_gguf(tmp_path / "m.gguf", model, architecture=architecture)
     checkpoint = open_checkpoint(str(path))
     assert checkpoint.config["model_type"] == model.config.model_type
