@@ -19,7 +19,7 @@ ARCHITECTURES = {
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
-    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
@@ -40,6 +40,7 @@ ALONE = {
     "router.per_expert_scale": "ffn_down_exps.scale",
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
     "mlp.expert_bias": "exp_probs_b.bias",
+    "altup.correct_output_scale": "altup_correct_scale.weight",
 }
 
 
@@ -116,6 +117,12 @@ def turns_experts(architecture: str) -> bool:
 
 def extras(config: Any, architecture: str) -> Iterator[Named]:
     """Tensors that are made of no weight, and those of layers that predict further tokens."""
+    if architecture == "gemma3n":  # keys and values of layers that use those of others
+        for index in range(config.num_hidden_layers - config.num_kv_shared_layers, config.num_hidden_layers):
+            yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
+            for part in "kv":
+                shape = (config.num_key_value_heads * config.head_dim, config.hidden_size)
+                yield f"blk.{index}.attn_{part}.weight", torch.ones(shape)
     if architecture == "gemma4":
         full = config.layer_types.index("full_attention")
         factor = config.rope_parameters["full_attention"]["partial_rotary_factor"]
@@ -169,6 +176,17 @@ def _gemma2(writer: Any, config: Any) -> None:
     _windows(writer, config)
     writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
     writer.add_final_logit_softcapping(config.final_logit_softcapping)
+
+
+def _gemma3n(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_altup_active_idx(config.altup_active_idx)
+    writer.add_altup_num_inputs(config.altup_num_inputs)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    sparse = torch.tensor(config.activation_sparsity_pattern)
+    writer.add_activation_sparsity_scale(torch.distributions.Normal(0, 1).icdf(sparse).tolist())
 
 
 def _gemma4(writer: Any, config: Any) -> None:
@@ -326,6 +344,7 @@ def _olmo(writer: Any, config: Any) -> None:
 _MORE: dict[str, Callable[[Any, Any], None]] = {
     "gemma2": _gemma2,
     "gemma3": _window_list,
+    "gemma3n": _gemma3n,
     "gemma4": _gemma4,
     "gpt-oss": _windows,
     "phi3": _windows,

@@ -28,6 +28,7 @@ from tests.engine.gguf_families import (
 )
 
 Array = NDArray[Any]
+ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 
 
 def write_gguf(
@@ -110,6 +111,12 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if own.startswith(ALTUP):  # matrices that are one tensor
+            stem, index, _ = own.rsplit(".", 2)
+            if index == "0":
+                stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
+                yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
         for name, made in changed(own, tensor, config, architecture):
             stem, _, leaf = name.rpartition(".")

@@ -1,8 +1,9 @@
 """What a GGUF file holds, as a checkpoint of transformers would: its config, its weights by their names there."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 from engine.errors import ModelError
 from engine.gguf_header import FETCH_AGAIN
@@ -14,6 +15,7 @@ from engine.model.gguf.names import (
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     OUTSIDE,
+    STACKS,
     Change,
     Family,
     Merge,
@@ -77,6 +79,10 @@ class _Adding:
             change: Change = "norm" if tensor.name == "output_norm.weight" else ""
             self._place(OUTSIDE[tensor.name], tensor, change)
             return
+        if tensor.name in STACKS and len(tensor.shape) == 3:
+            for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
+                self._place(STACKS[tensor.name].format(index), replace(matrix, shape=tensor.shape[1:]), "")
+            return
         match = IN_BLOCK.fullmatch(tensor.name)
         if match is None:
             raise self._unknown(tensor)
@@ -88,7 +94,7 @@ class _Adding:
         if merged := self._merged.get(name):
             self._parts.setdefault((layer, kind, merged), {})[name] = tensor
         elif name == FUSED and not in_transformers(self._family, name, kind):
-            for part, rows in self._apart(tensor):
+            for part, rows in zip(("attn_q", "attn_k", "attn_v"), self._apart(tensor), strict=True):
                 self.add(replace(rows, name=f"blk.{index}.{part}.{kind}"))
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
@@ -119,17 +125,13 @@ class _Adding:
             own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
             self._pack(own, found[0], (first, last), found[1])
 
-    def _apart(self, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:
+    def _apart(self, tensor: GgufTensor) -> list[GgufTensor]:
         """Queries, keys and values, which lie behind each other."""
-        keys = self._number("num_key_value_heads") * self._number("head_dim")
-        queries = self._number("num_attention_heads") * self._number("head_dim")
-        if tensor.shape[0] != queries + 2 * keys:
+        heads, keys = self._number("num_attention_heads"), self._number("num_key_value_heads")
+        rows = [count * self._number("head_dim") for count in (heads, keys, keys)]
+        if tensor.shape[0] != sum(rows):
             raise self._misshaped(tensor)
-        begin, row = tensor.begin, (tensor.end - tensor.begin) // tensor.shape[0]
-        for part, rows in (("attn_q", queries), ("attn_k", keys), ("attn_v", keys)):
-            end = begin + rows * row
-            yield part, replace(tensor, shape=(rows, *tensor.shape[1:]), begin=begin, end=end)
-            begin = end
+        return _rows(tensor, rows)
 
     def _is_beyond(self, index: int) -> bool:
         """Whether a layer stands behind those of the language model, and only predicts further tokens."""
@@ -213,6 +215,14 @@ class _Adding:
             say("'{name}' has weights of an impossible shape: {tensor}.", name=self._name, tensor=shown(tensor.name)),
             FETCH_AGAIN,
         )
+
+
+def _rows(tensor: GgufTensor, counts: Sequence[int]) -> list[GgufTensor]:
+    """A tensor in parts of so many rows of its first dimension."""
+    row = (tensor.end - tensor.begin) // tensor.shape[0]
+    ends = [tensor.begin + row * count for count in accumulate(counts, initial=0)]
+    parts = zip(counts, pairwise(ends), strict=True)
+    return [replace(tensor, shape=(count, *tensor.shape[1:]), begin=begin, end=end) for count, (begin, end) in parts]
 
 
 def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:

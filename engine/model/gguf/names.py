@@ -39,6 +39,11 @@ OUTSIDE = {
     "per_layer_model_proj.weight": "model.per_layer_model_projection.weight",
     "per_layer_proj_norm.weight": "model.per_layer_projection_norm.weight",
 }
+STACKS = {
+    "altup_proj.weight": "model.altup_projections.{}.weight",
+    "altup_unembd_proj.weight": "model.altup_unembed_projections.{}.weight",
+}
+"""Matrices that are one tensor, by its name there: they are one weight each."""
 _NORM = {"attn_norm": "input_layernorm"}
 _ATTENTION = {
     "attn_q": "self_attn.q_proj",
@@ -123,14 +128,31 @@ _DEEPSEEK = (
     }
 )
 _LATENT = Merged("self_attn.kv_b_proj.weight", (KEYS_OF_LATENTS, VALUES_OF_LATENTS), "latent")
+_PER_LAYER = {
+    "inp_gate": "per_layer_input_gate",
+    "proj": "per_layer_projection",
+    "post_norm": "post_per_layer_input_norm",
+}
+_GEMMA3N = (
+    _GEMMA
+    | _PER_LAYER
+    | {
+        "altup_correct_coef": "altup.correction_coefs",
+        "altup_correct_scale.weight": "altup.correct_output_scale",
+        "altup_predict_coef": "altup.prediction_coefs",
+        "altup_router": "altup.modality_router",
+        "altup_router_norm": "altup.router_norm",
+        "laurel_l": "laurel.linear_left",
+        "laurel_r": "laurel.linear_right",
+        "laurel_post_norm": "laurel.post_laurel_norm",
+    }
+)
 _GEMMA4 = (
     _GEMMA
+    | _PER_LAYER
     | _experts("router.proj", "experts")
     | {
         "layer_output_scale.weight": "layer_scalar",
-        "inp_gate": "per_layer_input_gate",
-        "proj": "per_layer_projection",
-        "post_norm": "post_per_layer_input_norm",
         "ffn_gate_inp.scale": "router.scale",
         "ffn_down_exps.scale": "router.per_expert_scale",
         "post_ffw_norm_1": "post_feedforward_layernorm_1",
@@ -239,6 +261,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": Family("gemma", _BLOCK, _PLAIN, norms_plus_one=True),
     "gemma2": Family("gemma2", _GEMMA, _PLAIN, norms_plus_one=True),
     "gemma3": Family("gemma3_text", _GEMMA, _PLAIN, norms_plus_one=True),
+    "gemma3n": Family("gemma3n_text", _GEMMA3N, _PLAIN),
     "gemma4": Family("gemma4_text", _GEMMA4, _PLAIN, _stacked("experts.gate_up_proj"), layers_differ=True),
     "gpt-oss": Family("gpt_oss", _GPT_OSS, {"ffn_down_exps": "turned"}, _stacked("mlp.experts.gate_up_proj", "woven")),
     "deepseek2": Family("deepseek_v3", _DEEPSEEK, _PLAIN, (*_stacked(), _LATENT)),

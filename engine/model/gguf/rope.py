@@ -41,7 +41,7 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     if settings.architecture in WITH_AXES:
         sections = [section for section in settings.several("rope.dimension_sections") if section]
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
-    if settings.architecture == "gemma3":
+    if settings.architecture in ("gemma3", "gemma3n"):
         return _by_kind(rope, settings, LOCAL_BASE)
     if settings.architecture == "mellum" or (
         settings.architecture == "olmo2" and settings.has("attention.sliding_window")

@@ -61,6 +61,21 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
         "ministral3",
         {"rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}},
     ),
+    "gemma3n": (
+        "gemma3n_text",
+        {
+            **TIED,
+            "num_hidden_layers": 4,
+            "layer_types": MIXED,
+            "sliding_window": WINDOW,
+            "intermediate_size": 96,
+            "hidden_size_per_layer_input": 32,
+            "vocab_size_per_layer_input": 131,
+            "num_kv_shared_layers": 2,
+            "laurel_rank": 8,
+            "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
+        },
+    ),
     "gemma4 that shares keys": ("gemma4_text", {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True}),
     "gemma4 of experts": (
         "gemma4_text",
@@ -199,6 +214,7 @@ FEW = (
 TOLD = (
     "hidden_act", "rms_norm_eps", "layer_types", "no_rope_layers", "use_qk_norm", "norm_topk_prob",
     "routed_scaling_factor", "logit_scale", "logits_scaling", "attention_chunk_size", "kv_sharing_modes",
+    "activation_sparsity_pattern",
 )  # fmt: skip
 
 
@@ -407,7 +423,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "gemma3n", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "plamo2", "bailingmoe2"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):
