@@ -37,6 +37,7 @@ SHORT = {
     "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
     "long_factor": [9.0] * 8,
 }  # fmt: skip
+INDEXER = {"index_head_dim": 64}  # llama.cpp turns keys by 64 numbers
 SHARED_HEADS = {"num_key_value_heads": 4}
 FULL = ["full_attention"]
 STATES = {"linear_value_head_dim": 16}
@@ -54,6 +55,8 @@ MORE: Mapping[str, dict[str, Any]] = {
     "phi3 of long texts": {"original_max_position_embeddings": 2},  # llama.cpp takes any for long, if its memory is
     "deepseek_v2": {"n_group": 1, "topk_group": 1},  # of groups llama.cpp takes the best two experts, as V3 does
     "deepseek_v2 lite": {"num_hidden_layers": 27},  # by which llama.cpp knows it
+    "deepseek_v32": INDEXER,
+    "glm_moe_dsa": INDEXER,
     "glm4_moe": {"num_mtp_layers": 0},  # of layers that predict, the writer writes only stubs
     "llama4": {"num_hidden_layers": 4},
     "cohere": {"num_hidden_layers": 64},  # by which llama.cpp knows that queries are normed, or layers have windows

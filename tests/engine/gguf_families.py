@@ -20,12 +20,13 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
+    "deepseek_v32": "deepseek32", "glm_moe_dsa": "glm-dsa",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
 PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo"}
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa"}
 FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -243,6 +244,12 @@ def _deepseek2(writer: Any, config: Any) -> None:
     writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
     writer.add_value_length_mla(config.v_head_dim)
     writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    if hasattr(config, "index_topk"):
+        writer.add_indexer_head_count(config.index_n_heads)
+        writer.add_indexer_key_length(config.index_head_dim)
+        writer.add_indexer_top_k(config.index_topk)
+    if kinds := getattr(config, "indexer_types", None):
+        writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in kinds])
     if every := config.rope_parameters.get("mscale_all_dim"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * every)
 
@@ -374,4 +381,6 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "afmoe": _behind_dense,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "deepseek32": _deepseek2,
+    "glm-dsa": _deepseek2,
 }

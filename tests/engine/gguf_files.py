@@ -28,6 +28,7 @@ from tests.engine.gguf_families import (
 )
 
 Array = NDArray[Any]
+ALIKE = {"cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}  # of the same names
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 
 
@@ -140,7 +141,7 @@ def fused(tensors: Iterator[tuple[str, Tensor]], architecture: str) -> Iterator[
 
 
 def _arch(architecture: str) -> Any:
-    architecture = {"cohere2moe": "glm4moe", "mellum": "qwen3moe"}.get(architecture, architecture)  # of the same names
+    architecture = ALIKE.get(architecture, architecture)
     return next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
 
 

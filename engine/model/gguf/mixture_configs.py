@@ -107,13 +107,13 @@ def _sigmoid_routed(settings: Settings) -> Config:
     return _routed(settings)
 
 
-def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none."""
+def _latent(settings: Settings) -> Config:
+    """Attention whose keys and values are made of latent vectors."""
     turned = settings.whole("rope.dimension_count")
     keys = settings.whole("attention.key_length_mla", settings.whole("attention.key_length"))
     if keys <= turned:
         raise settings.refused("attention.key_length")
-    own: Config = {
+    return {
         "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
         "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
         "qk_rope_head_dim": turned,
@@ -121,6 +121,28 @@ def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Confi
         "v_head_dim": settings.whole("attention.value_length_mla", settings.whole("attention.value_length")),
         "attention_bias": False,
     }
+
+
+def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """DeepSeek V3.2 and GLM 5; of these, some layers read what an earlier one's indexer chose."""
+    layers, said = config["num_hidden_layers"], settings.several("attention.indexer.types")
+    assert isinstance(layers, int)
+    own = [f"blk.{index}.indexer.attn_k.weight" in header.tensors for index in range(layers)]
+    if said and len(said) < layers:
+        raise settings.refused("attention.indexer.types")
+    return {
+        **_latent(settings),
+        **_sigmoid_routed(settings),
+        "index_topk": settings.whole("attention.indexer.top_k"),
+        "index_head_dim": settings.whole("attention.indexer.key_length"),
+        "index_n_heads": settings.whole("attention.indexer.head_count"),
+        "indexer_types": ["full" if is_own else "shared" for is_own in (said[:layers] or own)],
+    }
+
+
+def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none."""
+    own = _latent(settings)
     if not settings.whole("expert_count", 0):
         return {**own, "first_k_dense_replace": config["num_hidden_layers"]}
     if _deepseek_gating(settings, config) == SIGMOID:
@@ -275,5 +297,7 @@ MIXTURES = {
     "afmoe": _afmoe,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "deepseek32": _indexed,
+    "glm-dsa": _indexed,
 }
 """By `general.architecture`."""

@@ -127,6 +127,12 @@ _DEEPSEEK = (
         "attn_kv_b": "self_attn.kv_b_proj",
     }
 )
+_INDEXED = _DEEPSEEK | {
+    "indexer.attn_q_b": "self_attn.indexer.wq_b",
+    "indexer.attn_k": "self_attn.indexer.wk",
+    "indexer.k_norm": "self_attn.indexer.k_norm",
+    "indexer.proj": "self_attn.indexer.weights_proj",
+}
 _LATENT = Merged("self_attn.kv_b_proj.weight", (KEYS_OF_LATENTS, VALUES_OF_LATENTS), "latent")
 _PER_LAYER = {
     "inp_gate": "per_layer_input_gate",
@@ -318,6 +324,8 @@ FAMILIES: Mapping[str, Family] = {
     "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
     "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
     "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
+    "deepseek32": Family("deepseek_v32", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
+    "glm-dsa": Family("glm_moe_dsa", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "mellum": Family("mellum", _MIXTURE, _PLAIN, _stacked()),
 }
 """By `general.architecture`."""

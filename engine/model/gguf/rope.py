@@ -20,6 +20,7 @@ STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
 PARTIAL = ("chatglm", "glm4", "glm4moe", "nemotron", "stablelm")
 WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
+DEEPSEEK = ("deepseek2", "deepseek32", "glm-dsa")
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
 Rope = dict[str, object]
@@ -107,7 +108,7 @@ def _yarn(settings: Settings, factor: float) -> Rope:
         rope["attention_factor"] = settings.real("rope.scaling.yarn_attn_factor")
     if settings.has("rope.scaling.yarn_log_multiplier"):
         multiplier = settings.real("rope.scaling.yarn_log_multiplier")
-        is_deepseek = settings.architecture == "deepseek2"
+        is_deepseek = settings.architecture in DEEPSEEK
         every = round(multiplier / DEEPSEEK_LOG_FACTOR, 6) if is_deepseek else multiplier
         rope |= {"mscale": every if is_deepseek else 1.0, "mscale_all_dim": every}
     if settings.has("attention.temperature_scale"):

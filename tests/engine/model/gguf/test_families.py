@@ -41,6 +41,7 @@ LATENT = {
     "kv_lora_rank": 32, "q_lora_rank": 24, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 32,
     "num_key_value_heads": 4, "head_dim": 8,
 }  # fmt: skip
+INDEXER = {"index_topk": 8, "index_head_dim": 16, "index_n_heads": 32}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 128}
 TIED = {"tie_word_embeddings": True}
 SCALES = {
@@ -175,6 +176,14 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
             "expert_selection_fn": "sigmoid",
         },
     ),
+    "deepseek_v32": (
+        "deepseek_v32",
+        {**LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    ),
+    "glm_moe_dsa": (
+        "glm_moe_dsa",
+        {**LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"]},
+    ),
     "mellum": (
         "mellum",
         {
@@ -208,13 +217,14 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
+    "deepseek_v32",
     "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
     "hidden_act", "rms_norm_eps", "layer_types", "no_rope_layers", "use_qk_norm", "norm_topk_prob",
     "routed_scaling_factor", "logit_scale", "logits_scaling", "attention_chunk_size", "kv_sharing_modes",
-    "activation_sparsity_pattern",
+    "indexer_types", "activation_sparsity_pattern",
 )  # fmt: skip
 
 
