@@ -20,7 +20,8 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
-    "deepseek_v32": "deepseek32", "glm_moe_dsa": "glm-dsa",
+    "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2", "deepseek_v32": "deepseek32",
+    "glm_moe_dsa": "glm-dsa",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
@@ -56,7 +57,7 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     elif prefix and ".experts." in f".{name}":
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
-        yield prefix + ALONE[name], tensor
+        yield prefix + ALONE[name].removesuffix(".bias" if architecture == "hy_v3" else ""), tensor
     elif architecture in LATENT and name == "self_attn.kv_b_proj.weight":
         heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
         yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
@@ -342,6 +343,23 @@ def _mellum(writer: Any, config: Any) -> None:
     writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
 
 
+def _hy_v3(writer: Any, config: Any) -> None:
+    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
+    writer.add_expert_weights_norm(True)
+    writer.add_expert_weights_scale(config.router_scaling_factor)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def _mimo2(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    heads = [config.num_key_value_heads * (1 + (kind != "full_attention")) for kind in config.layer_types]
+    writer.add_head_count_kv(heads)
+    writer.add_value_length(config.v_head_dim)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_float32("mimo2.attention.value_scale", config.attention_value_scale)
+
+
 def _olmo(writer: Any, config: Any) -> None:
     writer.add_layer_norm_eps(1e-5)
     if config.clip_qkv:
@@ -381,6 +399,8 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "afmoe": _behind_dense,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "hy_v3": _hy_v3,
+    "mimo2": _mimo2,
     "deepseek32": _deepseek2,
     "glm-dsa": _deepseek2,
 }

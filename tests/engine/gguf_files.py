@@ -28,7 +28,9 @@ from tests.engine.gguf_families import (
 )
 
 Array = NDArray[Any]
-ALIKE = {"cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}  # of the same names
+# Whose names are the same, of those that the package does not have.
+ALIKE = {"hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}
+XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 
 
@@ -56,6 +58,9 @@ def write_gguf(
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
     write_config(writer, config, architecture)
+    for key in XIELU if architecture == "apertus" else ():
+        own = [value.item() for name, value in model.state_dict().items() if name.endswith(f".act_fn.{key}")]
+        getattr(writer, f"add_xielu_{key}")(own)
     if tokenizer:
         write_tokenizer(writer, tokenizer, config.vocab_size)
     for name, tensor in tensors:
@@ -112,6 +117,8 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if ".act_fn." in own:  # `write_gguf` writes it as metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
             stem, index, _ = own.rsplit(".", 2)

@@ -74,9 +74,10 @@ def _heads(header: GgufHeader, settings: Settings, heads: int, width: int) -> di
     if settings.has("attention.kv_lora_rank"):
         return {"num_key_value_heads": heads, **rope_of(header, settings, settings.whole("rope.dimension_count"))}
     head_dim = settings.whole("attention.key_length", width // heads)
-    if settings.whole("attention.value_length", head_dim) != head_dim:
+    values = settings.whole("attention.value_length", head_dim)
+    if values != head_dim and settings.architecture != "mimo2":
         raise settings.refused("attention.value_length")
-    return {"head_dim": head_dim, **rope_of(header, settings, head_dim)}
+    return {"head_dim": head_dim, "v_head_dim": values, **rope_of(header, settings, head_dim)}
 
 
 def _token_ids(header: GgufHeader) -> dict[str, object]:

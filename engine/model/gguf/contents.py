@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from engine.errors import ModelError
-from engine.gguf_header import FETCH_AGAIN
+from engine.gguf_header import FETCH_AGAIN, NUMBERS, LazyArray, block_type
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
+    ACTIVATIONS,
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
@@ -31,6 +32,7 @@ from engine.protocol.sentences import say, shown
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
 FUSED = "attn_qkv"
+FLOAT32 = 0  # ggml's number of the type
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
@@ -59,6 +61,8 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
     for tensor in header.tensors.values():
         if tensor.name not in NOT_WEIGHTS:
             adding.add(tensor)
+    for key in ACTIVATIONS if family.model_type == "apertus" else ():
+        adding.add_numbers(key, header)
     adding.add_merged()
     return contents
 
@@ -104,6 +108,22 @@ class _Adding:
                 raise self._unknown(tensor)
             usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
             self._place(layer + own, tensor, self._family.changes.get(name, usual))
+
+    def add_numbers(self, key: str, header: GgufHeader) -> None:
+        """A weight for each layer, whose only number stands in a list of the metadata."""
+        said, layers = header.metadata.get(key), self._number("num_hidden_layers")
+        if not isinstance(said, LazyArray) or NUMBERS.get(said.kind) != "f" or said.count < layers:
+            raise ModelError(say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=key), FETCH_AGAIN)
+        kind = block_type(FLOAT32)
+        assert kind is not None
+        for index in range(layers):
+            own, begin = f"model.layers.{index}.{ACTIVATIONS[key]}", said.begin + index * kind.nbytes
+            self._require_new(own)
+            # As bytes, which need not lie at multiples of their size.
+            part = TensorInfo("U8", (kind.nbytes,), header.shards[0], begin, begin + kind.nbytes)
+            shape = (1,) if "alpha" in key else ()
+            self._contents.tensors[f"{key}.{index}"] = part
+            self._contents.packed[own] = PackedWeight(own, shape, {"0": part}, Gguf((kind,)))
 
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""

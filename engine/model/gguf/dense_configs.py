@@ -137,5 +137,6 @@ DENSE = {
     "stablelm": _stablelm,
     "minicpm": _minicpm,
     "olmo": _olmo,
+    "apertus": lambda _header, _settings, _config: {"hidden_act": "xielu"},
 }
 """By `general.architecture`."""

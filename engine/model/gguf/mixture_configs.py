@@ -263,6 +263,49 @@ def _cohere2_moe(_header: GgufHeader, settings: Settings, config: Config) -> Con
     }
 
 
+def _kinds_of_mlp(header: GgufHeader, config: Config) -> list[str]:
+    """Whether layers have experts, as their weights tell."""
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    return ["sparse" if f"blk.{index}.ffn_gate_inp.weight" in header.tensors else "dense" for index in range(layers)]
+
+
+def _hy_v3(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    width = settings.whole("expert_feed_forward_length")
+    if not width or not settings.flag("expert_weights_norm", default=True):  # its network always does
+        raise settings.refused("expert_weights_norm" if width else "expert_feed_forward_length")
+    return {
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "num_shared_experts": settings.whole("expert_shared_feed_forward_length") // width,
+        "moe_intermediate_size": width,
+        "router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
+def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Layers with a window have twice the heads of keys and values that others have."""
+    kinds = windows(settings, 6)
+    layer_types, heads = kinds["layer_types"], settings.several("attention.head_count_kv")
+    assert isinstance(layer_types, list)
+    few = {int(count) if kind == FULL else int(count) // 2 for count, kind in zip(heads, layer_types, strict=False)}
+    if len(heads) < len(layer_types) or len(few) != 1:
+        raise settings.refused("attention.head_count_kv")
+    return {
+        **kinds,
+        "num_key_value_heads": few.pop(),
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "n_routed_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "norm_topk_prob": True,
+        "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "attention_value_scale": settings.real("attention.value_scale", 0.0) or None,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
 def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     layers = config["num_hidden_layers"]
     assert isinstance(layers, int)
@@ -297,6 +340,8 @@ MIXTURES = {
     "afmoe": _afmoe,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "hy_v3": _hy_v3,
+    "mimo2": _mimo2,
     "deepseek32": _indexed,
     "glm-dsa": _indexed,
 }

@@ -44,6 +44,11 @@ STACKS = {
     "altup_unembd_proj.weight": "model.altup_unembed_projections.{}.weight",
 }
 """Matrices that are one tensor, by its name there: they are one weight each."""
+ACTIVATIONS = {
+    "xielu.alpha_p": "mlp.act_fn.alpha_p", "xielu.alpha_n": "mlp.act_fn.alpha_n", "xielu.beta": "mlp.act_fn.beta",
+    "xielu.eps": "mlp.act_fn.eps",
+}  # fmt: skip
+"""Weights that are no tensors, but stand in metadata, as lists with a number for each layer."""
 _NORM = {"attn_norm": "input_layernorm"}
 _ATTENTION = {
     "attn_q": "self_attn.q_proj",
@@ -320,12 +325,28 @@ FAMILIES: Mapping[str, Family] = {
     "exaone": Family("llama", _BLOCK, _PLAIN),
     "minicpm": Family("granite", _BLOCK, _PERMUTED),
     "chatglm": Family("glm", _BLOCK | {"ffn_up": "mlp.gate_up_proj"}, _PLAIN),
+    "apertus": Family(
+        "apertus", _BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, _PLAIN
+    ),
     "olmo": Family("olmo", _ATTENTION | _MLP, _PERMUTED, epsilon="layer_norm_eps"),
     "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
     "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
     "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
     "deepseek32": Family("deepseek_v32", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "glm-dsa": Family("glm_moe_dsa", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
+    "hy_v3": Family(
+        "hy_v3",
+        _MIXTURE | _shared() | dict.fromkeys(("exp_probs_b.bias", "exp_probs_b.weight"), "mlp.e_score_correction_bias"),
+        _PLAIN,
+        _stacked(),
+    ),
+    "mimo2": Family(
+        "mimo_v2_flash",
+        _MIXTURE | _CORRECTED | {"attn_sinks.weight": "self_attn.sinks"},
+        _PLAIN,
+        _stacked(),
+        layers_differ=True,
+    ),
     "mellum": Family("mellum", _MIXTURE, _PLAIN, _stacked()),
 }
 """By `general.architecture`."""

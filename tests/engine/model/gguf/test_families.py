@@ -176,6 +176,24 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
             "expert_selection_fn": "sigmoid",
         },
     ),
+    "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
+    "hy_v3": ("hy_v3", {**EXPERTS, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"]}),
+    "mimo_v2_flash": (
+        "mimo_v2_flash",
+        {
+            **ROUTED,
+            **WINDOWS,
+            "n_group": 1,
+            "topk_group": 1,
+            "v_head_dim": 32,
+            "routed_scaling_factor": 1.0,
+            "mlp_layer_types": ["dense", "sparse"],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+            },
+        },
+    ),
     "deepseek_v32": (
         "deepseek_v32",
         {**LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
@@ -283,7 +301,10 @@ def read(part: TensorInfo) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("case", "kind"),
-    choose([("deepseek_v3", "Q8_0")], [(case, "Q8_0") for case in ("deepseek_v3", "llama4", "gemma4 of experts")]),
+    choose(
+        [("deepseek_v3", "Q8_0"), ("apertus", "Q8_0")],
+        [(case, "Q8_0") for case in ("deepseek_v3", "llama4", "gemma4 of experts", "apertus")],
+    ),
 )
 def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path: Path) -> None:
     model = make(case)
