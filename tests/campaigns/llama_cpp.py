@@ -51,7 +51,7 @@ class Peer:
         chain: int = 0,
         repacks: bool = True,
     ) -> None:
-        """Load the model; `exact` keeps keys and values in 32 bits. Raises `RuntimeError`.
+        """Load the model; `exact` keeps keys and values, and attends, in 32 bits. Raises `RuntimeError`.
 
         `repacks`: weights of some types are brought into another order in memory, as llama.cpp does by itself: what is
         larger than the memory it then cannot load. Else it maps the file.
@@ -62,9 +62,10 @@ class Peer:
         params.model.path = str(model)
         params.n_ctx = CONTEXT
         params.cpuparams.n_threads = threads
-        params.verbosity = 0
+        params.verbosity = 1  # what goes wrong
         params.no_extra_bufts = not repacks
         if exact:
+            params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
             params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
         if draft:
             params.speculative.draft.mparams.path = str(draft)
@@ -157,9 +158,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.llama_cpp", description=__doc__)
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each text (default: %(default)s)")
+    parser.add_argument("--families", nargs="*", help="tiny models of all architectures, or of these cases")
     parser.add_argument("--texts", type=int, default=10_000, help="texts to cut into tokens (default: %(default)s)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.families is not None:
+        from tests.campaigns.llama_families import compare_families  # it needs this module
+
+        compare_families(arguments.families)
+        return
     folder = MODELS / "demo-target"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = Tokenizer.open(folder)

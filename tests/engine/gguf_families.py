@@ -19,11 +19,16 @@ ARCHITECTURES = {
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
-    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
+    "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2", "deepseek_v32": "deepseek32",
+    "glm_moe_dsa": "glm-dsa",
+    "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
+    "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
-PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
+PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo"}
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa"}
+FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -36,6 +41,8 @@ ALONE = {
     "router.scale": "ffn_gate_inp.scale",
     "router.per_expert_scale": "ffn_down_exps.scale",
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
+    "mlp.expert_bias": "exp_probs_b.bias",
+    "altup.correct_output_scale": "altup_correct_scale.weight",
 }
 
 
@@ -50,7 +57,7 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     elif prefix and ".experts." in f".{name}":
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
-        yield prefix + ALONE[name], tensor
+        yield prefix + ALONE[name].removesuffix(".bias" if architecture == "hy_v3" else ""), tensor
     elif architecture in LATENT and name == "self_attn.kv_b_proj.weight":
         heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
         yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
@@ -112,6 +119,12 @@ def turns_experts(architecture: str) -> bool:
 
 def extras(config: Any, architecture: str) -> Iterator[Named]:
     """Tensors that are made of no weight, and those of layers that predict further tokens."""
+    if architecture == "gemma3n":  # keys and values of layers that use those of others
+        for index in range(config.num_hidden_layers - config.num_kv_shared_layers, config.num_hidden_layers):
+            yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
+            for part in "kv":
+                shape = (config.num_key_value_heads * config.head_dim, config.hidden_size)
+                yield f"blk.{index}.attn_{part}.weight", torch.ones(shape)
     if architecture == "gemma4":
         full = config.layer_types.index("full_attention")
         factor = config.rope_parameters["full_attention"]["partial_rotary_factor"]
@@ -129,7 +142,7 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
 
 def predicting_layers(config: Any, architecture: str) -> int:
     """Layers behind the others that predict further tokens; llama.cpp wants more of such than stubs."""
-    return min(1, config.num_mtp_layers) if architecture == "glm4moe" else 0
+    return min(1, getattr(config, "num_mtp_layers", 0)) if architecture == "glm4moe" else 0
 
 
 def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Iterator[Named]:
@@ -167,6 +180,17 @@ def _gemma2(writer: Any, config: Any) -> None:
     writer.add_final_logit_softcapping(config.final_logit_softcapping)
 
 
+def _gemma3n(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_altup_active_idx(config.altup_active_idx)
+    writer.add_altup_num_inputs(config.altup_num_inputs)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    sparse = torch.tensor(config.activation_sparsity_pattern)
+    writer.add_activation_sparsity_scale(torch.distributions.Normal(0, 1).icdf(sparse).tolist())
+
+
 def _gemma4(writer: Any, config: Any) -> None:
     _window_list(writer, config)
     full = next(index for index, kind in enumerate(config.layer_types) if kind == "full_attention")
@@ -197,6 +221,8 @@ def _routed(writer: Any, config: Any) -> None:
         else getattr(config, "first_k_dense_replace", config.num_hidden_layers)
     )
     if not getattr(config, "n_routed_experts", 0):
+        writer.add_expert_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_count(0)
         return
     writer.add_expert_count(config.n_routed_experts)
     writer.add_expert_shared_count(config.n_shared_experts)
@@ -219,6 +245,12 @@ def _deepseek2(writer: Any, config: Any) -> None:
     writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
     writer.add_value_length_mla(config.v_head_dim)
     writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    if hasattr(config, "index_topk"):
+        writer.add_indexer_head_count(config.index_n_heads)
+        writer.add_indexer_key_length(config.index_head_dim)
+        writer.add_indexer_top_k(config.index_topk)
+    if kinds := getattr(config, "indexer_types", None):
+        writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in kinds])
     if every := config.rope_parameters.get("mscale_all_dim"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * every)
 
@@ -236,7 +268,7 @@ def _mistral3(writer: Any, config: Any) -> None:
 
 
 def _sections(writer: Any, config: Any) -> None:
-    writer.add_rope_dimension_sections([4, 2, 2, 0])
+    writer.add_rope_dimension_sections([3, 3, 2, 0])
 
 
 def _qwen35(writer: Any, config: Any) -> None:
@@ -263,6 +295,7 @@ def _ernie_moe(writer: Any, config: Any) -> None:
     writer.add_interleave_moe_layer_step(config.moe_layer_interval)
     writer.add_leading_dense_block_count(config.moe_layer_start_index)
     writer.add_expert_shared_count(config.moe_num_shared_experts)
+    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.moe_num_shared_experts)
 
 
 def _hunyuan_moe(writer: Any, config: Any) -> None:
@@ -270,11 +303,15 @@ def _hunyuan_moe(writer: Any, config: Any) -> None:
     writer.add_expert_used_count(config.moe_topk)
 
 
-def _granite(writer: Any, config: Any) -> None:
-    writer.add_attention_scale(config.attention_multiplier)
+def _scales(writer: Any, config: Any) -> None:
     writer.add_embedding_scale(config.embedding_multiplier)
     writer.add_residual_scale(config.residual_multiplier)
     writer.add_logit_scale(config.logits_scaling)
+
+
+def _granite(writer: Any, config: Any) -> None:
+    writer.add_attention_scale(config.attention_multiplier)
+    _scales(writer, config)
     if shared := getattr(config, "shared_intermediate_size", 0):
         writer.add_expert_shared_feed_forward_length(shared)
 
@@ -284,9 +321,55 @@ def _olmo2(writer: Any, config: Any) -> None:
         _window_list(writer, config)
 
 
+def _behind_dense(writer: Any, config: Any) -> None:
+    writer.add_leading_dense_block_count(config.mlp_layer_types.index("sparse"))
+    writer.add_expert_shared_count(config.num_shared_experts)
+    writer.add_expert_weights_norm(getattr(config, "norm_topk_prob", True))
+    writer.add_expert_weights_scale(getattr(config, "routed_scaling_factor", getattr(config, "route_scale", 1.0)))
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if config.model_type == "exaone_moe":
+        writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
+    _windows(writer, config) if config.model_type == "afmoe" else _window_list(writer, config)
+
+
+def _cohere2_moe(writer: Any, config: Any) -> None:
+    _behind_dense(writer, config)
+    writer.add_logit_scale(config.logit_scale)
+    writer.add_expert_shared_feed_forward_length(config.intermediate_size * config.num_shared_experts)
+
+
+def _mellum(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+
+
+def _hy_v3(writer: Any, config: Any) -> None:
+    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
+    writer.add_expert_weights_norm(True)
+    writer.add_expert_weights_scale(config.router_scaling_factor)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def _mimo2(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    heads = [config.num_key_value_heads * (1 + (kind != "full_attention")) for kind in config.layer_types]
+    writer.add_head_count_kv(heads)
+    writer.add_value_length(config.v_head_dim)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_float32("mimo2.attention.value_scale", config.attention_value_scale)
+
+
+def _olmo(writer: Any, config: Any) -> None:
+    writer.add_layer_norm_eps(1e-5)
+    if config.clip_qkv:
+        writer.add_clamp_kqv(config.clip_qkv)
+
+
 _MORE: dict[str, Callable[[Any, Any], None]] = {
     "gemma2": _gemma2,
     "gemma3": _window_list,
+    "gemma3n": _gemma3n,
     "gemma4": _gemma4,
     "gpt-oss": _windows,
     "phi3": _windows,
@@ -305,8 +388,19 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "cohere2": _cohere2,
     "exaone4": _window_list,
     "ernie4_5-moe": _ernie_moe,
+    "minimax-m2": lambda writer, _: writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID),
     "hunyuan-moe": _hunyuan_moe,
     "granite": _granite,
     "granitemoe": _granite,
     "olmo2": _olmo2,
+    "minicpm": _scales,
+    "olmo": _olmo,
+    "exaone-moe": _behind_dense,
+    "afmoe": _behind_dense,
+    "cohere2moe": _cohere2_moe,
+    "mellum": _mellum,
+    "hy_v3": _hy_v3,
+    "mimo2": _mimo2,
+    "deepseek32": _deepseek2,
+    "glm-dsa": _deepseek2,
 }

@@ -1,6 +1,7 @@
 """GGUF files of transformers' models, as llama.cpp's converter would write them, with the `gguf` package's writer."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from torch import Tensor
 from tests.engine.gguf_blocks import ENCODERS
 from tests.engine.gguf_families import (
     ARCHITECTURES,
+    FUSED,
     LATENT,
     changed,
     describe,
@@ -26,6 +28,10 @@ from tests.engine.gguf_families import (
 )
 
 Array = NDArray[Any]
+# Whose names are the same, of those that the package does not have.
+ALIKE = {"hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}
+XIELU = ("alpha_p", "alpha_n", "beta", "eps")
+ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 
 
 def write_gguf(
@@ -44,10 +50,17 @@ def write_gguf(
     """
     config = model.config.get_text_config()
     architecture = architecture or ARCHITECTURES[config.model_type]
-    tensors = [*stored_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
+    tensors = [
+        *fused(stored_tensors(model.state_dict(), config, architecture), architecture),
+        *extras(config, architecture),
+        *extra.items(),
+    ]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
     write_config(writer, config, architecture)
+    for key in XIELU if architecture == "apertus" else ():
+        own = [value.item() for name, value in model.state_dict().items() if name.endswith(f".act_fn.{key}")]
+        getattr(writer, f"add_xielu_{key}")(own)
     if tokenizer:
         write_tokenizer(writer, tokenizer, config.vocab_size)
     for name, tensor in tensors:
@@ -105,6 +118,14 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
+        if ".act_fn." in own:  # `write_gguf` writes it as metadata
+            continue
+        if own.startswith(ALTUP):  # matrices that are one tensor
+            stem, index, _ = own.rsplit(".", 2)
+            if index == "0":
+                stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
+                yield f"{names.get_name(stem)}.weight", torch.stack(stack)
+            continue
         for name, made in changed(own, tensor, config, architecture):
             stem, _, leaf = name.rpartition(".")
             found = names.get_name(stem) if leaf in ("weight", "bias") else None
@@ -112,7 +133,22 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
             yield (f"{found}.{leaf}" if found else name), made
 
 
+def fused(tensors: Iterator[tuple[str, Tensor]], architecture: str) -> Iterator[tuple[str, Tensor]]:
+    """With queries, keys and values of a layer as one, where their models have them so."""
+    parts: dict[str, list[Tensor]] = {}
+    for name, tensor in tensors:
+        block, _, kind = name.rpartition(".")
+        if architecture not in FUSED or not block.endswith((".attn_q", ".attn_k", ".attn_v")):
+            yield name, tensor
+            continue
+        found = parts.setdefault(whole := f"{block.rpartition('.')[0]}.attn_qkv.{kind}", [])
+        found.append(tensor)
+        if len(found) == 3:
+            yield whole, torch.cat(found)
+
+
 def _arch(architecture: str) -> Any:
+    architecture = ALIKE.get(architecture, architecture)
     return next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
 
 
@@ -132,7 +168,8 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     rope = rope.get("full_attention", rope)
     writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
-        writer.add_feed_forward_length(getattr(config, "intermediate_size_mlp", config.intermediate_size))
+        wide = getattr(config, "intermediate_size_mlp", None) or getattr(config, "prefix_dense_intermediate_size", None)
+        writer.add_feed_forward_length(wide or config.intermediate_size)
         writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
     if architecture not in LATENT | {"gemma4"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -143,7 +180,16 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
     if rope.get("rope_type") in ("yarn", "longrope"):
-        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        original = rope["original_max_position_embeddings"]
+        writer.add_rope_scaling_orig_ctx_len(original)
+    if rope.get("rope_type") == "longrope":
+        scale = config.max_position_embeddings / original
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(scale) / math.log(original)) if scale > 1 else 1.0)
+    if rope.get("rope_type") == "yarn":
+        for key in ("attn_factor", "beta_fast", "beta_slow"):
+            value = rope.get("attention_factor" if key == "attn_factor" else key)
+            if value is not None:
+                getattr(writer, f"add_rope_scaling_yarn_{key}")(value)
     _write_experts(writer, config)
     describe(writer, config, architecture)
 

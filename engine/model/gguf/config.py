@@ -58,7 +58,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         "max_position_embeddings": settings.whole("context_length"),
         family.epsilon: settings.real(f"attention.{kind_of_norm}_epsilon"),
         "tie_word_embeddings": OUTPUT not in header.tensors,
-        "attention_bias": "blk.0.attn_q.bias" in header.tensors,
+        "attention_bias": not {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}.isdisjoint(header.tensors),
         "mlp_bias": "blk.0.ffn_up.bias" in header.tensors,
         **_token_ids(header),
     }
@@ -74,9 +74,10 @@ def _heads(header: GgufHeader, settings: Settings, heads: int, width: int) -> di
     if settings.has("attention.kv_lora_rank"):
         return {"num_key_value_heads": heads, **rope_of(header, settings, settings.whole("rope.dimension_count"))}
     head_dim = settings.whole("attention.key_length", width // heads)
-    if settings.whole("attention.value_length", head_dim) != head_dim:
+    values = settings.whole("attention.value_length", head_dim)
+    if values != head_dim and settings.architecture != "mimo2":
         raise settings.refused("attention.value_length")
-    return {"head_dim": head_dim, **rope_of(header, settings, head_dim)}
+    return {"head_dim": head_dim, "v_head_dim": values, **rope_of(header, settings, head_dim)}
 
 
 def _token_ids(header: GgufHeader) -> dict[str, object]:

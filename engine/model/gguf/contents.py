@@ -3,17 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 from engine.errors import ModelError
-from engine.gguf_header import FETCH_AGAIN
+from engine.gguf_header import FETCH_AGAIN, NUMBERS, LazyArray, block_type
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
+    ACTIVATIONS,
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     OUTSIDE,
+    STACKS,
     Change,
     Family,
     Merge,
@@ -28,6 +31,8 @@ from engine.protocol.sentences import say, shown
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
+FUSED = "attn_qkv"
+FLOAT32 = 0  # ggml's number of the type
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
@@ -56,6 +61,8 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
     for tensor in header.tensors.values():
         if tensor.name not in NOT_WEIGHTS:
             adding.add(tensor)
+    for key in ACTIVATIONS if family.model_type == "apertus" else ():
+        adding.add_numbers(key, header)
     adding.add_merged()
     return contents
 
@@ -76,6 +83,10 @@ class _Adding:
             change: Change = "norm" if tensor.name == "output_norm.weight" else ""
             self._place(OUTSIDE[tensor.name], tensor, change)
             return
+        if tensor.name in STACKS and len(tensor.shape) == 3:
+            for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
+                self._place(STACKS[tensor.name].format(index), replace(matrix, shape=tensor.shape[1:]), "")
+            return
         match = IN_BLOCK.fullmatch(tensor.name)
         if match is None:
             raise self._unknown(tensor)
@@ -86,6 +97,9 @@ class _Adding:
         expert = OWN_EXPERT.fullmatch(name)
         if merged := self._merged.get(name):
             self._parts.setdefault((layer, kind, merged), {})[name] = tensor
+        elif name == FUSED and not in_transformers(self._family, name, kind):
+            for part, rows in zip(("attn_q", "attn_k", "attn_v"), self._apart(tensor), strict=True):
+                self.add(replace(rows, name=f"blk.{index}.{part}.{kind}"))
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
         else:
@@ -94,6 +108,22 @@ class _Adding:
                 raise self._unknown(tensor)
             usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
             self._place(layer + own, tensor, self._family.changes.get(name, usual))
+
+    def add_numbers(self, key: str, header: GgufHeader) -> None:
+        """A weight for each layer, whose only number stands in a list of the metadata."""
+        said, layers = header.metadata.get(key), self._number("num_hidden_layers")
+        if not isinstance(said, LazyArray) or NUMBERS.get(said.kind) != "f" or said.count < layers:
+            raise ModelError(say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=key), FETCH_AGAIN)
+        kind = block_type(FLOAT32)
+        assert kind is not None
+        for index in range(layers):
+            own, begin = f"model.layers.{index}.{ACTIVATIONS[key]}", said.begin + index * kind.nbytes
+            self._require_new(own)
+            # As bytes, which need not lie at multiples of their size.
+            part = TensorInfo("U8", (kind.nbytes,), header.shards[0], begin, begin + kind.nbytes)
+            shape = (1,) if "alpha" in key else ()
+            self._contents.tensors[f"{key}.{index}"] = part
+            self._contents.packed[own] = PackedWeight(own, shape, {"0": part}, Gguf((kind,)))
 
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""
@@ -114,6 +144,14 @@ class _Adding:
                 raise self._misshaped(last)
             own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
             self._pack(own, found[0], (first, last), found[1])
+
+    def _apart(self, tensor: GgufTensor) -> list[GgufTensor]:
+        """Queries, keys and values, which lie behind each other."""
+        heads, keys = self._number("num_attention_heads"), self._number("num_key_value_heads")
+        rows = [count * self._number("head_dim") for count in (heads, keys, keys)]
+        if tensor.shape[0] != sum(rows):
+            raise self._misshaped(tensor)
+        return _rows(tensor, rows)
 
     def _is_beyond(self, index: int) -> bool:
         """Whether a layer stands behind those of the language model, and only predicts further tokens."""
@@ -197,6 +235,14 @@ class _Adding:
             say("'{name}' has weights of an impossible shape: {tensor}.", name=self._name, tensor=shown(tensor.name)),
             FETCH_AGAIN,
         )
+
+
+def _rows(tensor: GgufTensor, counts: Sequence[int]) -> list[GgufTensor]:
+    """A tensor in parts of so many rows of its first dimension."""
+    row = (tensor.end - tensor.begin) // tensor.shape[0]
+    ends = [tensor.begin + row * count for count in accumulate(counts, initial=0)]
+    parts = zip(counts, pairwise(ends), strict=True)
+    return [replace(tensor, shape=(count, *tensor.shape[1:]), begin=begin, end=end) for count, (begin, end) in parts]
 
 
 def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:

@@ -108,6 +108,19 @@ def _stablelm(header: GgufHeader, _settings: Settings, config: Config) -> Config
     }
 
 
+def _minicpm(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """A Granite network; what the first files do not say is what their models have."""
+    layers, width = _layers(config), settings.whole("embedding_length")
+    usual = {"embedding_multiplier": 12.0, "residual_multiplier": 1.4 / layers**0.5, "logits_scaling": width / 256}
+    found = granite_scales(header, settings, config)
+    said = zip(("embedding_scale", "residual_scale", "logit_scale"), usual, strict=True)
+    return found | {own: usual[own] for key, own in said if not settings.has(key)}
+
+
+def _olmo(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    return {"clip_qkv": settings.real("attention.clamp_kqv", 0.0) or None}
+
+
 DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
@@ -122,5 +135,8 @@ DENSE = {
     "ernie4_5": _with_biases,
     "starcoder2": _with_biases,
     "stablelm": _stablelm,
+    "minicpm": _minicpm,
+    "olmo": _olmo,
+    "apertus": lambda _header, _settings, _config: {"hidden_act": "xielu"},
 }
 """By `general.architecture`."""

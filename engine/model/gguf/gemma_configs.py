@@ -1,5 +1,7 @@
 """What config.json says of the Gemma networks alone, from a GGUF file's metadata."""
 
+from statistics import NormalDist
+
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, windows
@@ -38,6 +40,26 @@ def _query_scale(settings: Settings, config: dict[str, object], exception: int) 
     if settings.whole("block_count") == exception:
         return {"query_pre_attn_scalar": settings.whole("embedding_length") // settings.whole("attention.head_count")}
     return {"query_pre_attn_scalar": config["head_dim"]}
+
+
+def _gemma3n(header: GgufHeader, settings: Settings, _config: dict[str, object]) -> dict[str, object]:
+    """Of how sparse activations are, the file says how many deviations they must be above the mean."""
+    laurel, embedding = header.tensors.get("blk.0.laurel_l.weight"), header.tensors.get(PER_LAYER_EMBEDDING)
+    above = settings.several("activation_sparsity_scale")
+    if not laurel or not embedding or not all(isinstance(multiple, float) for multiple in above):
+        raise settings.refused("activation_sparsity_scale")
+    return {
+        **windows(settings, 5),
+        **ACTIVATION,
+        "final_logit_softcapping": settings.real("final_logit_softcapping", 30.0),
+        "hidden_size_per_layer_input": settings.whole("embedding_length_per_layer_input"),
+        "vocab_size_per_layer_input": embedding.shape[0],
+        "num_kv_shared_layers": settings.whole("attention.shared_kv_layers"),
+        "altup_num_inputs": settings.whole("altup.num_inputs"),
+        "altup_active_idx": settings.whole("altup.active_idx"),
+        "laurel_rank": laurel.shape[0],
+        "activation_sparsity_pattern": [round(NormalDist().cdf(float(multiple)), 6) for multiple in above],
+    }
 
 
 def _gemma4(header: GgufHeader, settings: Settings, config: dict[str, object]) -> dict[str, object]:
@@ -110,5 +132,5 @@ def _mixture(header: GgufHeader, settings: Settings) -> dict[str, object]:
     }
 
 
-GEMMAS = {"gemma": _gemma, "gemma2": _gemma2, "gemma3": _gemma3, "gemma4": _gemma4}
+GEMMAS = {"gemma": _gemma, "gemma2": _gemma2, "gemma3": _gemma3, "gemma3n": _gemma3n, "gemma4": _gemma4}
 """By `general.architecture`."""

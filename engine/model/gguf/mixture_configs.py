@@ -1,6 +1,6 @@
 """What config.json says of mixtures of experts alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
+from engine.model.gguf.dense_configs import FULL_INTERVAL, Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, windows
@@ -107,13 +107,13 @@ def _sigmoid_routed(settings: Settings) -> Config:
     return _routed(settings)
 
 
-def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none."""
+def _latent(settings: Settings) -> Config:
+    """Attention whose keys and values are made of latent vectors."""
     turned = settings.whole("rope.dimension_count")
     keys = settings.whole("attention.key_length_mla", settings.whole("attention.key_length"))
     if keys <= turned:
         raise settings.refused("attention.key_length")
-    own: Config = {
+    return {
         "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
         "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
         "qk_rope_head_dim": turned,
@@ -121,6 +121,28 @@ def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Confi
         "v_head_dim": settings.whole("attention.value_length_mla", settings.whole("attention.value_length")),
         "attention_bias": False,
     }
+
+
+def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """DeepSeek V3.2 and GLM 5; of these, some layers read what an earlier one's indexer chose."""
+    layers, said = config["num_hidden_layers"], settings.several("attention.indexer.types")
+    assert isinstance(layers, int)
+    own = [f"blk.{index}.indexer.attn_k.weight" in header.tensors for index in range(layers)]
+    if said and len(said) < layers:
+        raise settings.refused("attention.indexer.types")
+    return {
+        **_latent(settings),
+        **_sigmoid_routed(settings),
+        "index_topk": settings.whole("attention.indexer.top_k"),
+        "index_head_dim": settings.whole("attention.indexer.key_length"),
+        "index_n_heads": settings.whole("attention.indexer.head_count"),
+        "indexer_types": ["full" if is_own else "shared" for is_own in (said[:layers] or own)],
+    }
+
+
+def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none."""
+    own = _latent(settings)
     if not settings.whole("expert_count", 0):
         return {**own, "first_k_dense_replace": config["num_hidden_layers"]}
     if _deepseek_gating(settings, config) == SIGMOID:
@@ -197,6 +219,106 @@ def _olmoe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     }
 
 
+def _behind_dense(settings: Settings, config: Config) -> Config:
+    """What mixtures have in common whose first layers are dense, and whose experts a sigmoid chooses."""
+    layers, dense = config["num_hidden_layers"], settings.whole("leading_dense_block_count", 0)
+    assert isinstance(layers, int)
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    return {
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "num_shared_experts": settings.whole("expert_shared_count", 0),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "norm_topk_prob": settings.flag("expert_weights_norm"),
+        "mlp_layer_types": ["dense" if index < dense else "sparse" for index in range(layers)],
+        **windows(settings, FULL_INTERVAL),
+    }
+
+
+def _exaone_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    scale = settings.real("expert_weights_scale", 0.0) or 1.0
+    return {**_behind_dense(settings, config), "routed_scaling_factor": scale, "n_group": 1, "topk_group": 1}
+
+
+def _afmoe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    found = _behind_dense(settings, config)
+    if not found["norm_topk_prob"]:  # its network always does
+        raise settings.refused("expert_weights_norm")
+    return {
+        **found,
+        "num_dense_layers": settings.whole("leading_dense_block_count", 0),
+        "route_scale": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mup_enabled": True,
+    }
+
+
+def _cohere2_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    return {
+        **_behind_dense(settings, config),
+        "intermediate_size": settings.whole("expert_feed_forward_length"),
+        "prefix_dense_intermediate_size": config["intermediate_size"],
+        "expert_selection_fn": "sigmoid",
+        "logit_scale": settings.real("logit_scale"),
+    }
+
+
+def _kinds_of_mlp(header: GgufHeader, config: Config) -> list[str]:
+    """Whether layers have experts, as their weights tell."""
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    return ["sparse" if f"blk.{index}.ffn_gate_inp.weight" in header.tensors else "dense" for index in range(layers)]
+
+
+def _hy_v3(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    width = settings.whole("expert_feed_forward_length")
+    if not width or not settings.flag("expert_weights_norm", default=True):  # its network always does
+        raise settings.refused("expert_weights_norm" if width else "expert_feed_forward_length")
+    return {
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "num_shared_experts": settings.whole("expert_shared_feed_forward_length") // width,
+        "moe_intermediate_size": width,
+        "router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
+def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Layers with a window have twice the heads of keys and values that others have."""
+    kinds = windows(settings, 6)
+    layer_types, heads = kinds["layer_types"], settings.several("attention.head_count_kv")
+    assert isinstance(layer_types, list)
+    few = {int(count) if kind == FULL else int(count) // 2 for count, kind in zip(heads, layer_types, strict=False)}
+    if len(heads) < len(layer_types) or len(few) != 1:
+        raise settings.refused("attention.head_count_kv")
+    return {
+        **kinds,
+        "num_key_value_heads": few.pop(),
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "n_routed_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "norm_topk_prob": True,
+        "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "attention_value_scale": settings.real("attention.value_scale", 0.0) or None,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
+def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    own: Config = {
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "norm_topk_prob": True,
+        "layer_types": [FULL] * layers,
+    }
+    return own | windows(settings, FULL_INTERVAL) if settings.has("attention.sliding_window") else own
+
+
 MIXTURES = {
     "llama": _llama,
     "llama4": _llama4,
@@ -214,5 +336,13 @@ MIXTURES = {
     "hunyuan-moe": _hunyuan_moe,
     "granitemoe": _granite_moe,
     "olmoe": _olmoe,
+    "exaone-moe": _exaone_moe,
+    "afmoe": _afmoe,
+    "cohere2moe": _cohere2_moe,
+    "mellum": _mellum,
+    "hy_v3": _hy_v3,
+    "mimo2": _mimo2,
+    "deepseek32": _indexed,
+    "glm-dsa": _indexed,
 }
 """By `general.architecture`."""

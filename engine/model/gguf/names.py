@@ -39,6 +39,16 @@ OUTSIDE = {
     "per_layer_model_proj.weight": "model.per_layer_model_projection.weight",
     "per_layer_proj_norm.weight": "model.per_layer_projection_norm.weight",
 }
+STACKS = {
+    "altup_proj.weight": "model.altup_projections.{}.weight",
+    "altup_unembd_proj.weight": "model.altup_unembed_projections.{}.weight",
+}
+"""Matrices that are one tensor, by its name there: they are one weight each."""
+ACTIVATIONS = {
+    "xielu.alpha_p": "mlp.act_fn.alpha_p", "xielu.alpha_n": "mlp.act_fn.alpha_n", "xielu.beta": "mlp.act_fn.beta",
+    "xielu.eps": "mlp.act_fn.eps",
+}  # fmt: skip
+"""Weights that are no tensors, but stand in metadata, as lists with a number for each layer."""
 _NORM = {"attn_norm": "input_layernorm"}
 _ATTENTION = {
     "attn_q": "self_attn.q_proj",
@@ -122,15 +132,38 @@ _DEEPSEEK = (
         "attn_kv_b": "self_attn.kv_b_proj",
     }
 )
+_INDEXED = _DEEPSEEK | {
+    "indexer.attn_q_b": "self_attn.indexer.wq_b",
+    "indexer.attn_k": "self_attn.indexer.wk",
+    "indexer.k_norm": "self_attn.indexer.k_norm",
+    "indexer.proj": "self_attn.indexer.weights_proj",
+}
 _LATENT = Merged("self_attn.kv_b_proj.weight", (KEYS_OF_LATENTS, VALUES_OF_LATENTS), "latent")
+_PER_LAYER = {
+    "inp_gate": "per_layer_input_gate",
+    "proj": "per_layer_projection",
+    "post_norm": "post_per_layer_input_norm",
+}
+_GEMMA3N = (
+    _GEMMA
+    | _PER_LAYER
+    | {
+        "altup_correct_coef": "altup.correction_coefs",
+        "altup_correct_scale.weight": "altup.correct_output_scale",
+        "altup_predict_coef": "altup.prediction_coefs",
+        "altup_router": "altup.modality_router",
+        "altup_router_norm": "altup.router_norm",
+        "laurel_l": "laurel.linear_left",
+        "laurel_r": "laurel.linear_right",
+        "laurel_post_norm": "laurel.post_laurel_norm",
+    }
+)
 _GEMMA4 = (
     _GEMMA
+    | _PER_LAYER
     | _experts("router.proj", "experts")
     | {
         "layer_output_scale.weight": "layer_scalar",
-        "inp_gate": "per_layer_input_gate",
-        "proj": "per_layer_projection",
-        "post_norm": "post_per_layer_input_norm",
         "ffn_gate_inp.scale": "router.scale",
         "ffn_down_exps.scale": "router.per_expert_scale",
         "post_ffw_norm_1": "post_feedforward_layernorm_1",
@@ -197,6 +230,18 @@ _NEXT_MERGED = (
 )
 _QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
+_AFMOE = (
+    _BLOCK
+    | _experts("mlp.router.gate")
+    | _shared()
+    | {
+        "attn_gate": "self_attn.gate_proj",
+        "post_attention_norm": "post_attention_layernorm",
+        "ffn_norm": "pre_mlp_layernorm",
+        "post_ffw_norm": "post_mlp_layernorm",
+        "exp_probs_b.bias": "mlp.expert_bias",
+    }
+)
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("llama", _MIXTURE, _PERMUTED, _stacked()),
     "mistral3": Family("llama", _MIXTURE, _PERMUTED, _stacked()),
@@ -227,6 +272,7 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": Family("gemma", _BLOCK, _PLAIN, norms_plus_one=True),
     "gemma2": Family("gemma2", _GEMMA, _PLAIN, norms_plus_one=True),
     "gemma3": Family("gemma3_text", _GEMMA, _PLAIN, norms_plus_one=True),
+    "gemma3n": Family("gemma3n_text", _GEMMA3N, _PLAIN),
     "gemma4": Family("gemma4_text", _GEMMA4, _PLAIN, _stacked("experts.gate_up_proj"), layers_differ=True),
     "gpt-oss": Family("gpt_oss", _GPT_OSS, {"ffn_down_exps": "turned"}, _stacked("mlp.experts.gate_up_proj", "woven")),
     "deepseek2": Family("deepseek_v3", _DEEPSEEK, _PLAIN, (*_stacked(), _LATENT)),
@@ -275,6 +321,33 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "nemotron": Family("nemotron", _BLOCK, _PLAIN, norms_plus_one=True, epsilon="norm_eps"),
     "stablelm": Family("stablelm", _BLOCK, _PLAIN, epsilon="layer_norm_eps"),
+    "internlm2": Family("llama", _BLOCK, _PERMUTED),
+    "exaone": Family("llama", _BLOCK, _PLAIN),
+    "minicpm": Family("granite", _BLOCK, _PERMUTED),
+    "chatglm": Family("glm", _BLOCK | {"ffn_up": "mlp.gate_up_proj"}, _PLAIN),
+    "apertus": Family(
+        "apertus", _BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, _PLAIN
+    ),
+    "olmo": Family("olmo", _ATTENTION | _MLP, _PERMUTED, epsilon="layer_norm_eps"),
+    "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
+    "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
+    "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
+    "deepseek32": Family("deepseek_v32", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
+    "glm-dsa": Family("glm_moe_dsa", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
+    "hy_v3": Family(
+        "hy_v3",
+        _MIXTURE | _shared() | dict.fromkeys(("exp_probs_b.bias", "exp_probs_b.weight"), "mlp.e_score_correction_bias"),
+        _PLAIN,
+        _stacked(),
+    ),
+    "mimo2": Family(
+        "mimo_v2_flash",
+        _MIXTURE | _CORRECTED | {"attn_sinks.weight": "self_attn.sinks"},
+        _PLAIN,
+        _stacked(),
+        layers_differ=True,
+    ),
+    "mellum": Family("mellum", _MIXTURE, _PLAIN, _stacked()),
 }
 """By `general.architecture`."""
 

@@ -137,6 +137,9 @@ class Gguf:
 
 def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> None:
     """Decode the rows of a part into `target`, whose last dimensions are a row's, and whose others are all rows."""
+    if kind.plain and part.dtype == torch.uint8:  # from metadata, where numbers lie at any byte
+        part = part.clone().view(torch.float32)
+    target = target.view(-1) if target.ndim == 0 else target
     columns = target.numel() // (part.numel() // part.shape[-1]) if part.ndim > 1 else target.shape[-1]
     rows = part.view(-1, columns) if kind.plain else part.view(-1, part.shape[-1])
     is_direct = not kind.plain and not undo and target.is_contiguous()

@@ -18,8 +18,9 @@ LLAMA4 = {**LLAMA3, "high_freq_factor": 1.0}
 # By which Gemma 4's converter divides the frequencies that do not turn at all.
 STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
-PARTIAL = ("glm4", "glm4moe", "nemotron", "stablelm")
+PARTIAL = ("chatglm", "mimo2", "glm4", "glm4moe", "nemotron", "stablelm")
 WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
+DEEPSEEK = ("deepseek2", "deepseek32", "glm-dsa")
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
 Rope = dict[str, object]
@@ -41,9 +42,11 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     if settings.architecture in WITH_AXES:
         sections = [section for section in settings.several("rope.dimension_sections") if section]
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
-    if settings.architecture == "gemma3":
+    if settings.architecture in ("gemma3", "gemma3n", "mimo2"):
         return _by_kind(rope, settings, LOCAL_BASE)
-    if settings.architecture == "olmo2" and settings.has("attention.sliding_window"):
+    if settings.architecture == "mellum" or (
+        settings.architecture == "olmo2" and settings.has("attention.sliding_window")
+    ):
         return _by_kind(rope, settings, base)
     return {"rope_parameters": rope}
 
@@ -51,6 +54,8 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
 def _by_kind(rope: Rope, settings: Settings, local_base: float) -> Rope:
     """Layers with a window have an embedding of their own, which is not scaled."""
     local: Rope = {"rope_theta": settings.real("rope.freq_base_swa", local_base), "rope_type": "default"}
+    if settings.architecture == "mimo2":
+        local["partial_rotary_factor"] = rope["partial_rotary_factor"]
     if settings.has("rope.dimension_count_swa"):
         turned, head_dim = settings.whole("rope.dimension_count_swa"), settings.whole("attention.key_length_swa")
         if not 0 < turned <= head_dim:
@@ -101,9 +106,11 @@ def _yarn(settings: Settings, factor: float) -> Rope:
     }
     if settings.has("rope.scaling.attn_factor"):
         rope["attention_factor"] = settings.real("rope.scaling.attn_factor") * (0.1 * math.log(factor) + 1.0)
+    if settings.has("rope.scaling.yarn_attn_factor"):  # which llama.cpp does not use
+        rope["attention_factor"] = settings.real("rope.scaling.yarn_attn_factor")
     if settings.has("rope.scaling.yarn_log_multiplier"):
         multiplier = settings.real("rope.scaling.yarn_log_multiplier")
-        is_deepseek = settings.architecture == "deepseek2"
+        is_deepseek = settings.architecture in DEEPSEEK
         every = round(multiplier / DEEPSEEK_LOG_FACTOR, 6) if is_deepseek else multiplier
         rope |= {"mscale": every if is_deepseek else 1.0, "mscale_all_dim": every}
     if settings.has("attention.temperature_scale"):

@@ -142,7 +142,11 @@ def test_a_set_of_files_is_streamed(tmp_path: Path) -> None:
 ROPES = {
     "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
     "yarn": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 128},
-}
+    "yarn of its own": {
+        "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 128,
+        "attention_factor": 1.5, "beta_fast": 2.0, "beta_slow": 0.25,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ROPES)

@@ -41,10 +41,15 @@ LATENT = {
     "kv_lora_rank": 32, "q_lora_rank": 24, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 32,
     "num_key_value_heads": 4, "head_dim": 8,
 }  # fmt: skip
+INDEXER = {"index_topk": 8, "index_head_dim": 16, "index_n_heads": 32}
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 128}
 TIED = {"tie_word_embeddings": True}
 SCALES = {
     "attention_multiplier": 0.125, "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logits_scaling": 2.0
+}  # fmt: skip
+BEHIND_DENSE = {
+    **EXPERTS, "num_hidden_layers": 4, "num_shared_experts": 1, "sliding_window": WINDOW,
+    "layer_types": ["sliding_attention"] * 3 + ["full_attention"], "mlp_layer_types": ["dense"] + ["sparse"] * 3,
 }  # fmt: skip
 GEMMA4 = {
     **TIED, "num_hidden_layers": 4, "layer_types": MIXED, "sliding_window": WINDOW, "global_head_dim": 32,
@@ -56,6 +61,21 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "ministral3": (
         "ministral3",
         {"rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}},
+    ),
+    "gemma3n": (
+        "gemma3n_text",
+        {
+            **TIED,
+            "num_hidden_layers": 4,
+            "layer_types": MIXED,
+            "sliding_window": WINDOW,
+            "intermediate_size": 96,
+            "hidden_size_per_layer_input": 32,
+            "vocab_size_per_layer_input": 131,
+            "num_kv_shared_layers": 2,
+            "laurel_rank": 8,
+            "activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0],
+        },
     ),
     "gemma4 that shares keys": ("gemma4_text", {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True}),
     "gemma4 of experts": (
@@ -101,13 +121,14 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "phi3 of long texts": (
         "phi3",
         {
+            "original_max_position_embeddings": 128,
             "rope_parameters": {
                 "rope_type": "longrope",
                 "rope_theta": 10000.0,
                 "short_factor": [1.0] * 8,
                 "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
                 "original_max_position_embeddings": 128,
-            }
+            },
         },
     ),
     "seed_oss": ("seed_oss", {}),
@@ -138,6 +159,62 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo3": ("olmo3", WINDOWS),
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
     "arcee": ("arcee", {"mlp_bias": True}),
+    "solar_open": ("solar_open", {**ROUTED, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0}),
+    "internlm3": ("internlm3", {}),
+    "glm": ("glm", {"attention_bias": True}),
+    "olmo": ("olmo", {"clip_qkv": 1.5}),
+    "exaone_moe": ("exaone_moe", {**BEHIND_DENSE, "routed_scaling_factor": 2.5}),
+    "afmoe": ("afmoe", {**BEHIND_DENSE, "num_dense_layers": 1, "route_scale": 2.8, "mup_enabled": True}),
+    "cohere2_moe": (
+        "cohere2_moe",
+        {
+            **BEHIND_DENSE,
+            **TIED,
+            "num_shared_experts": 2,
+            "moe_intermediate_size": 96,
+            "prefix_dense_intermediate_size": 48,
+            "expert_selection_fn": "sigmoid",
+        },
+    ),
+    "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
+    "hy_v3": ("hy_v3", {**EXPERTS, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"]}),
+    "mimo_v2_flash": (
+        "mimo_v2_flash",
+        {
+            **ROUTED,
+            **WINDOWS,
+            "n_group": 1,
+            "topk_group": 1,
+            "v_head_dim": 32,
+            "routed_scaling_factor": 1.0,
+            "mlp_layer_types": ["dense", "sparse"],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+            },
+        },
+    ),
+    "deepseek_v32": (
+        "deepseek_v32",
+        {**LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    ),
+    "glm_moe_dsa": (
+        "glm_moe_dsa",
+        {**LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"]},
+    ),
+    "mellum": (
+        "mellum",
+        {
+            **WINDOWS,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 32,
+            "rope_parameters": {
+                "full_attention": YARN,
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        },
+    ),
 }
 STATES = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
@@ -157,19 +234,22 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
-    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3",
+    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
+    "deepseek_v32",
+    "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
     "hidden_act", "rms_norm_eps", "layer_types", "no_rope_layers", "use_qk_norm", "norm_topk_prob",
     "routed_scaling_factor", "logit_scale", "logits_scaling", "attention_chunk_size", "kv_sharing_modes",
+    "indexer_types", "activation_sparsity_pattern",
 )  # fmt: skip
 
 
-def make(case: str) -> Any:
+def make(case: str, **overrides: Any) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
     kind, own = {**MADE, **WITH_STATES}[case]
-    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own}))
+    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own, **overrides}))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
         if weight.ndim == 1 or name.endswith(("bias", "layernorm.weight")):
@@ -221,7 +301,10 @@ def read(part: TensorInfo) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("case", "kind"),
-    choose([("deepseek_v3", "Q8_0")], [(case, "Q8_0") for case in ("deepseek_v3", "llama4", "gemma4 of experts")]),
+    choose(
+        [("deepseek_v3", "Q8_0"), ("apertus", "Q8_0")],
+        [(case, "Q8_0") for case in ("deepseek_v3", "llama4", "gemma4 of experts", "apertus")],
+    ),
 )
 def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path: Path) -> None:
     model = make(case)
@@ -247,13 +330,17 @@ def test_facts_do_without_frequencies(case: str, extra: dict[str, torch.Tensor],
     assert model_sizes(facts).layers == model_sizes(whole).layers
 
 
-OTHER_NAMES = {"qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama"}
+OTHER_NAMES = {
+    "qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama", "internlm2": "llama",
+    "exaone": "llama", "minicpm": "granite",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("architecture", OTHER_NAMES)
-def test_the_text_of_wrapped_models_is_that_of_the_model_inside(architecture: str, tmp_path: Path) -> None:
+def test_networks_of_another_name_are_the_ones_that_they_are_like(architecture: str, tmp_path: Path) -> None:
     own: dict[str, Any] = {"norm_topk_prob": True} if architecture == "qwen3vlmoe" else {}
-    model = tiny_model(OTHER_NAMES[architecture], num_hidden_layers=2, **own)
+    kind = OTHER_NAMES[architecture]
+    model = make(kind, attention_multiplier=0.25) if kind in MADE else tiny_model(kind, num_hidden_layers=2, **own)
     path = write_gguf(tmp_path / "m.gguf", model, architecture=architecture)
     checkpoint = open_checkpoint(str(path))
     assert checkpoint.config["model_type"] == model.config.model_type
@@ -367,7 +454,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "gemma3n", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "plamo2", "bailingmoe2"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):

@@ -1,0 +1,225 @@
+"""Compares Coppice with llama.cpp on tiny random models: `python -m tests.campaigns.llama_cpp --families`.
+
+Each is written as a GGUF file in 32 bits. llama.cpp continues texts of several lengths greedily; compared are the
+logarithms of the probabilities of what it finds likeliest, at every place, with those that Coppice gives them.
+"""
+
+import json
+import os
+import random
+import sys
+import tempfile
+import traceback
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from tests.campaigns.llama_cpp import CONTEXT, MODELS, Peer, resident
+from tests.engine.gguf_files import write_gguf
+from tests.engine.model.gguf import test_contents, test_families
+
+TOKENIZER = MODELS / "demo-target"
+LENGTHS = (4, 9, 70, 300, 700)  # of texts; windows are of 7 tokens, and scaled embeddings were made for 128
+COUNT = 16  # tokens that continue a text
+LIKELIEST = 40
+DEVIATION = torch.std
+GELU = torch.nn.functional.gelu
+ALL: dict[str, Any] = {
+    "vocab_size": 4096, "max_position_embeddings": CONTEXT, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
+}  # fmt: skip
+YARN = test_families.YARN
+SHORT = {
+    "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    "long_factor": [9.0] * 8,
+}  # fmt: skip
+INDEXER = {"index_head_dim": 64}  # llama.cpp turns keys by 64 numbers
+SHARED_HEADS = {"num_key_value_heads": 4}
+FULL = ["full_attention"]
+STATES = {"linear_value_head_dim": 16}
+MORE: Mapping[str, dict[str, Any]] = {
+    # with bounds of yarn at both ends: llama.cpp rounds them, though the network does not
+    "gpt_oss": {"rope_parameters": {**YARN, "rope_theta": 6.0, "original_max_position_embeddings": 200}},
+    # numbers that llama.cpp does not look for in the file
+    "gemma3n": {
+        "num_hidden_layers": 24, "num_kv_shared_layers": 4,
+        "layer_types": ((["sliding_attention"] * 4 + FULL) * 5)[:24],
+        "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 14, "vocab_size_per_layer_input": ALL["vocab_size"],
+        "hidden_size_per_layer_input": 256, "laurel_rank": 64,
+    },
+    "gemma4 that shares keys": {"vocab_size_per_layer_input": ALL["vocab_size"]},
+    "phi3 of long texts": {"original_max_position_embeddings": 2},  # llama.cpp takes any for long, if its memory is
+    "deepseek_v2": {"n_group": 1, "topk_group": 1},  # of groups llama.cpp takes the best two experts, as V3 does
+    "deepseek_v2 lite": {"num_hidden_layers": 27},  # by which llama.cpp knows it
+    "deepseek_v32": INDEXER,
+    "glm_moe_dsa": INDEXER,
+    "glm4_moe": {"num_mtp_layers": 0},  # of layers that predict, the writer writes only stubs
+    "llama4": {"num_hidden_layers": 4},
+    "cohere": {"num_hidden_layers": 64},  # by which llama.cpp knows that queries are normed, or layers have windows
+    "exaone4": {"num_hidden_layers": 64, "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 16},
+    "dots1": SHARED_HEADS,  # llama.cpp knows no others
+    "olmoe": SHARED_HEADS,
+    "arcee": {"mlp_bias": False},
+    "qwen35": STATES,  # as wide as those of keys
+    "qwen35moe": STATES,
+    "qwen3next": STATES,
+}  # fmt: skip
+"""What llama.cpp needs or does otherwise than a network, which tests without it do not need."""
+
+OTHERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "llama with linear": ("llama", {"rope_parameters": test_contents.ROPES["linear"]}),
+    "llama with yarn": ("llama", {"rope_parameters": YARN}),
+    "llama 3.1": ("llama", {"rope_parameters": test_contents.LLAMA3}),
+    "phi3 of short texts": ("phi3", {"original_max_position_embeddings": 2048, "rope_parameters": SHORT}),
+    "gemma2 27b": ("gemma2", {"num_hidden_layers": 46, "head_dim": 32}),
+    "gemma3 27b": (
+        "gemma3",
+        {
+            "num_hidden_layers": 62, "head_dim": 32, "query_pre_attn_scalar": 16,
+            "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 10 + ["sliding_attention"] * 2,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        },
+    ),
+    "olmo3 with yarn": ("olmo3", {"rope_parameters": YARN}),
+    "qwen2vl": ("qwen2", {}),
+    "qwen3vl": ("qwen3", {}),
+    "qwen3vlmoe": ("qwen3_moe", {}),
+    "mistral3": ("llama", {}),
+    "internlm2": ("llama", {}),
+    "exaone": ("llama", {}),
+    "minicpm": ("granite", {"attention_multiplier": 0.25}),
+}  # fmt: skip
+"""Cases besides those of the tests, each of one of these, with other settings or under another architecture."""
+
+Likeliest = tuple[int, list[tuple[int, float]]]
+"""The token that is taken, and the logarithms of probabilities of some; none where a token is no whole letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The largest difference of logarithms of probabilities, and how many likeliest tokens were the same."""
+
+    worst: float
+    same: int
+    asked: int
+
+
+def texts() -> list[list[int]]:
+    """Random texts of several lengths."""
+    rng = random.Random(3)
+    return [[rng.randrange(8, ALL["vocab_size"]) for _ in range(length)] for length in LENGTHS]
+
+
+def told_by_peer(path: Path, asked: Sequence[Sequence[int]]) -> list[list[Likeliest]] | str:
+    """What llama.cpp finds behind every text, or why it says nothing; in a fork of this process, as it may abort."""
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as log:
+        child = os.fork()
+        if not child:
+            os.close(reader)
+            os.environ["GGML_NO_BACKTRACE"] = "1"
+            for stream in (1, 2):
+                os.dup2(log.fileno(), stream)
+            _ask(path, asked, writer)
+        os.close(writer)
+        with os.fdopen(reader, encoding="utf-8") as pipe:
+            said = pipe.read()
+        os.waitpid(child, 0)
+        log.seek(0)
+        told: list[list[Likeliest]] = json.loads(said) if said else []
+        return told or _reason(log.read().decode("utf-8", "replace"))
+
+
+def _ask(path: Path, asked: Sequence[Sequence[int]], writer: int) -> None:
+    """Ask llama.cpp, tell, and end this process."""
+    try:
+        peer = Peer(path)
+        told = [likeliest(peer, text) for text in asked]
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+            json.dump(told, pipe)
+    except Exception:  # noqa: BLE001 # the parent tells it
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def likeliest(peer: Peer, text: Sequence[int]) -> list[Likeliest]:
+    """What is likeliest at every place of llama.cpp's own continuation."""
+    found: list[Likeliest] = []
+    for _ in range(COUNT):
+        reply = peer.complete([*text, *(token for token, _ in found)], 1, n_probs=LIKELIEST)
+        places = reply.get("completion_probabilities", ())
+        ranked = [(entry["id"], entry["logprob"]) for place in places for entry in place["top_logprobs"]]
+        found.append((reply["tokens"][0], ranked))
+    return found
+
+
+def _reason(log: str) -> str:
+    """The first error that llama.cpp wrote, or the last line."""
+    lines = [line for line in log.splitlines() if line.strip()] or ["nothing"]
+    return next(
+        (line.partition("error loading model: ")[2] for line in lines if "error loading model:" in line), lines[-1]
+    )
+
+
+def compare(path: Path) -> Finding | str:
+    """Compare both on a file; or why llama.cpp does not answer."""
+    asked = texts()
+    told = told_by_peer(path, asked)
+    if isinstance(told, str):
+        return told
+    worst, same = 0.0, 0
+    with patch("torch.nn.functional.gelu", rounded_gelu):  # networks hold it
+        context = resident(path)
+    for text, places in zip(asked, told, strict=True):
+        taken = [token for token, _ in places]
+        with patch("torch.std", deviation):
+            context.prefill(text[:-1])
+            logits = context.score([text[-1], *taken[:-1]], range(-1, len(taken) - 1))
+        for (token, ranked), own in zip(places, logits.log_softmax(-1), strict=True):
+            same += token == int(own.argmax())
+            worst = max([worst, *(abs(float(own[other]) - expected) for other, expected in ranked)])
+    return Finding(worst, same, len(asked) * COUNT)
+
+
+def rounded_gelu(numbers: Tensor, approximate: str = "none") -> Tensor:
+    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers."""
+    found = GELU(numbers.half().float(), approximate=approximate).half().float()
+    return torch.where(numbers.abs() < 10, found, numbers.relu())
+
+
+def deviation(numbers: Tensor, dim: int, keepdim: bool, unbiased: bool) -> Tensor:
+    """As llama.cpp has it where Gemma 3n makes activations sparse; its own is divided by one number more."""
+    return DEVIATION(numbers, dim=dim, keepdim=keepdim)
+
+
+def cases() -> list[str]:
+    """Those of the tests, and others."""
+    return [*test_contents.MADE, *test_families.MADE, *OTHERS]
+
+
+def write(case: str, path: Path) -> Path:
+    """Write the model of a case, with a vocabulary and a context as llama.cpp needs them."""
+    base, own = OTHERS.get(case, (case, {}))
+    tests = test_contents if base in test_contents.MADE else test_families
+    model = tests.make(base, **{**ALL, **MORE.get(base, {}), **own})
+    frequencies = {"rope_freqs.weight": test_contents.frequencies(model)} if case == "llama 3.1" else {}
+    architecture = case if case in test_families.OTHER_NAMES else ""
+    return write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
+
+
+def compare_families(wanted: Collection[str]) -> None:
+    """Print a row of a table for each case."""
+    with tempfile.TemporaryDirectory() as made:
+        for case in wanted or cases():
+            found = compare(write(case, Path(made) / "m.gguf"))
+            row = found if isinstance(found, str) else f"{found.worst:.1e} | {found.same} of {found.asked}"
+            print(f"| {case} | {row} |", flush=True)
