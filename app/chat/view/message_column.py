@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from PySide6.QtCore import QEvent, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.history.message import Message
@@ -131,10 +131,12 @@ class MessageColumn(QWidget):
         return built < len(missing)
 
     def drop_unseen(self) -> None:
-        """Give up views that are not near the reader: they need not be written anew."""
+        """Give up views that are not near the reader, at once: they need not be styled and written anew."""
         top, bottom = self._seen
         near = self._between(2 * top - bottom, 2 * bottom - top)
         self._drop_unused(each for each in list(self._views) if each not in near)
+        for each in self.children():
+            QCoreApplication.sendPostedEvents(each, QEvent.Type.DeferredDelete)
 
     def settle(self) -> None:
         """Give every view the height that it wants by now."""
