@@ -64,6 +64,7 @@ class ComparisonSession(QObject):
         self._chat, self._run, self._archive, self._save = chat, run, archive, save
         self._engine = EngineState()
         self._asked: dict[int, AskedAnswer] = {}  # by answer, of this conversation and this start
+        self._said: dict[ChatMessage, ChatMessage] = {}  # what these were asked with, each message once
         self._drawn: dict[int, GenerateOptions] = {}  # the same for answers of other days
         self._written: dict[tuple[str, str], Transcript] = {}  # by candidate and who wrote it
         self._answer: Message | None = None
@@ -203,11 +204,13 @@ class ComparisonSession(QObject):
         answer = self._chat.conversation.last_answer
         if answer is not None:
             before = self._asked.get(answer.id)
-            self._asked[answer.id] = replace(before, is_continued=True) if before else AskedAnswer(chat, options)
+            said = tuple(self._said.setdefault(each, each) for each in chat)
+            self._asked[answer.id] = replace(before, is_continued=True) if before else AskedAnswer(said, options)
         self._tell_all()
 
     def _on_replaced(self) -> None:
         self._asked.clear()
+        self._said.clear()
         self._drawn.clear()
         self._leave()
 

@@ -10,6 +10,7 @@ from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
 
 APPLICATION = 0  # the asker of loads, and of all that no window asks for; windows have the numbers from 1 on
+_MOST_ASKED = 10_000  # requests and counts of which it is known who asked
 
 
 class Answerer(Protocol):
@@ -138,20 +139,18 @@ class EngineSwitch(QObject):
 
     def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
         """As `Engine.generate`, of the chosen engine."""
-        request = self._chosen.generate(chat, options, asker)
-        self._askers[request] = asker
-        return request
+        return self._asked(self._chosen.generate(chat, options, asker), asker)
 
     def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), asker: int = APPLICATION) -> int:
         """As `Engine.count`, of the chosen engine."""
-        number = self._chosen.count(chat, texts)
-        self._askers[number] = asker
-        return number
+        return self._asked(self._chosen.count(chat, texts), asker)
 
     def look(self, command: Watch | Inspect, asker: int = APPLICATION) -> None:
         """Both engines are told: either may have had the round. What is watched, those to come should know too."""
         if isinstance(command, Watch):
-            self._watches[asker] = command
+            self._watches.pop(asker, None)
+            if command != Watch():  # a window that goes says so last, and is forgotten by then
+                self._watches[asker] = command
             command = self._watch
         self._chosen.look(command)
         if self._chosen is not self._local:
@@ -182,6 +181,13 @@ class EngineSwitch(QObject):
         if self._chosen is not self._local:
             self._chosen.close()
         self._local.close()
+
+    def _asked(self, number: int, asker: int) -> int:
+        """Remember who asked; that of long ago is over."""
+        self._askers[number] = asker
+        if len(self._askers) > _MOST_ASKED:
+            del self._askers[next(iter(self._askers))]
+        return number
 
     @property
     def _watch(self) -> Watch:

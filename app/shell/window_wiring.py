@@ -39,6 +39,7 @@ class WindowWiring(QObject):
         self._connect_notices()
         self._connect_commands()
         window.program.preferences.changed.connect(self._on_preferences_changed)
+        window.program.theme.changing.connect(window.chat_panel.view.column.drop_unseen)
         window.program.theme.changed.connect(window.set_theme)
         self._catch_up()
 

@@ -39,6 +39,7 @@ _APP_ICON_SIZES = (48, 64, 128, 256)
 class Theme(QObject):
     """Gives the application the theme that is wanted, and follows the system where that is what is wanted."""
 
+    changing = Signal()  # every widget that is there will be styled anew
     changed = Signal(Colors)
 
     def __init__(self, application: QApplication) -> None:
@@ -76,6 +77,7 @@ class Theme(QObject):
         wanted = self._wanted()
         if wanted != self.colors:
             self.colors = wanted
+            self.changing.emit()
             self._apply()
             self.changed.emit(wanted)
 
@@ -92,6 +94,7 @@ class Theme(QObject):
             font.setPointSizeF(font.pointSizeF() * percent / 100)
         else:
             font.setPixelSize(round(font.pixelSize() * percent / 100))
+        self.changing.emit()
         self._application.setFont(font)
         self._set_style_sheet()  # for its titles; and so that widgets with a font of their own ask again
 

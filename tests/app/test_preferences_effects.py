@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.view.question_view import QuestionView
 from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.library.hub_queries import HubTokenController, masked
@@ -217,3 +218,20 @@ def test_motion(window: MainWindow, preferences: PreferencesDialog, monkeypatch:
     monkeypatch.setattr("app.ui.motion._system_is_still", lambda: True)
     choose(preferences, "text_size", 110)
     assert moves(window) == (False, False), "the system wants none"
+
+
+def test_other_colours_are_for_messages_near_the_reader(
+    preferences: PreferencesDialog, window: MainWindow, link: FakeLink
+) -> None:
+    column = window.chat_panel.view.column
+    for number in range(30):
+        ask(window, f"Question {number}")
+        link.say("Some words. " * 40)
+        link.finish()
+    assert len(column.findChildren(QuestionView)) == 30
+    styled: list[int] = []
+    window.program.theme.changing.connect(lambda: styled.append(len(column.findChildren(QuestionView))))
+    choose(preferences, "theme", "dark")
+    choose(preferences, "text_size", 120)
+    assert len(styled) == 2
+    assert max(styled) < 15

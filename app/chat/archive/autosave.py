@@ -8,11 +8,11 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.archive.chat_list import ChatList
-from app.chat.archive.conversion import automatic_title, conversation_of, message_record, settings_of
+from app.chat.archive.conversion import automatic_title, message_record, settings_of
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation, Removal
 from app.chat.history.message import Message
-from app.chat.history.records import ConversationRecord, MessageRecord
+from app.chat.history.records import ConversationRecord
 from app.system.plain_text import unsteered
 
 _SAVE_MS = 400  # at most so long is text on screen that is not on disk
@@ -203,10 +203,10 @@ class Autosave(QObject):
         """A person went on with another conversation: one that comes only now would take its place."""
         self._opening = 0
 
-    def _on_opened(self, number: int, record: ConversationRecord, messages: list[MessageRecord]) -> None:
+    def _on_opened(self, number: int, conversation: Conversation) -> None:
         """Show what was asked for last."""
         if number == self._opening:
-            self._chat.show_conversation(conversation_of(record, messages))
+            self._chat.show_conversation(conversation)
 
     def _on_open_failed(self, number: int) -> None:
         """Another window may try it."""

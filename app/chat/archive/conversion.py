@@ -16,6 +16,7 @@ from engine.protocol.sentences import Sentence, from_json, to_json
 _Detail = TypeVar("_Detail", str, float)
 
 _TITLE_LENGTH = 60
+_ENDINGS = {each.value: each for each in AnswerEnding}
 _LARGEST = 1 << 62  # of a figure; what is larger is damaged, as is what is no number
 
 
@@ -101,12 +102,11 @@ def settings_of(conversation: Conversation) -> dict[str, Any]:
 
 
 def _message(record: MessageRecord) -> Message:
-    known = {each.value: each for each in AnswerEnding}
     return settled(
         Message(
             record.role,
             record.text,
-            known.get(record.ending, AnswerEnding.COMPLETE),
+            _ENDINGS.get(record.ending, AnswerEnding.COMPLETE),
             _statistics(record.details.get("statistics"), record.details.get("note")),
             parent=record.parent,
             id=record.id,

@@ -14,6 +14,7 @@ from app.chat.archive.orders import Failure, Mark, Order, Steps
 from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store, parents_first
 from app.chat.archive.text_index import ERRORS
+from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.history.unsent import Unsent
 from app.engine.round_packing import pack
@@ -39,7 +40,7 @@ class Archive(QThread):
     unsent_listed = Signal(object, list)  # dict: id of a conversation -> Unsent; ids of those that were never begun
     deleted_listed = Signal(list)  # of (ConversationRecord, when it was deleted)
     found = Signal(int, list)  # number of the search, list of SearchHit
-    opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
+    opened = Signal(int, Conversation)  # number of the order to open
     open_failed = Signal(int)  # number of the order to open
     exported = Signal(object)  # path
     export_failed = Signal(object, str)  # path, reason
@@ -106,7 +107,9 @@ class Archive(QThread):
         self._orders.put(
             Order(
                 "open",
-                lambda store: self.opened.emit(number, conversation, self._messages(store, conversation.id)),
+                lambda store: self.opened.emit(
+                    number, conversation_of(conversation, self._messages(store, conversation.id))
+                ),
                 lambda _: self.open_failed.emit(number),
                 failure=Failure.NOT_READ,
             )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QPoint, QRect, QTimer
@@ -19,18 +20,17 @@ from app.chat.view.conversation_view import ConversationView
 from app.chat.view.message_column import MessageView
 
 _LAYER = "found"  # of what is marked in a text
+_MOST_MARKED = 1_000  # in one text, before and behind the current hit: a letter can stand in every place of it
 
 Stretch = tuple[int, int]  # positions in a document
 
 
-def stretches_in(document: QTextDocument, needle: Needle) -> list[Stretch]:
+def stretches_in(document: QTextDocument, needle: Needle) -> Iterator[Stretch]:
     """Where something stands in what a document shows; in a formula: all of the formula."""
-    found: list[Stretch] = []
     block = document.begin()
     while block.isValid():
-        found += _in_block(block, needle)
+        yield from _in_block(block, needle)
         block = block.next()
-    return found
 
 
 def _in_block(block: QTextBlock, needle: Needle) -> Iterator[Stretch]:
@@ -75,7 +75,7 @@ def _is_header(block: QTextBlock) -> bool:
 
 @dataclass(slots=True)
 class _Marked:
-    """What is marked in one text, and of which state of it."""
+    """What is marked in one text, and of which state of it; `stretches` go on a little behind the current one."""
 
     needle: Needle
     revision: int
@@ -148,15 +148,15 @@ class HitMarks(QObject):
     def _mark(self, text: MessageText, before: _Marked | None, current: int | None) -> _Marked:
         assert self._needle is not None, "something is looked for"
         revision = text.document().revision()
-        is_same = before is not None and before.needle is self._needle and before.revision == revision
-        if before is not None and is_same and before.current == current:
+        state = (self._needle, revision, current)
+        if before is not None and (before.needle, before.revision, before.current) == state:
             return before
-        stretches = before.stretches if before is not None and is_same else stretches_in(text.document(), self._needle)
+        stretches = list(islice(stretches_in(text.document(), self._needle), (current or 0) + _MOST_MARKED))
         if current is not None and stretches:
             current = min(current, len(stretches) - 1)
-        formats = (self._format(False), self._format(True))
-        made = [(_cursor(text.document(), each), formats[place == current]) for place, each in enumerate(stretches)]
-        text.mark_layer(_LAYER, made)
+        formats, first = (self._format(False), self._format(True)), max(0, (current or 0) - _MOST_MARKED)
+        near = enumerate(stretches[first:], first)
+        text.mark_layer(_LAYER, [(_cursor(text.document(), each), formats[place == current]) for place, each in near])
         return _Marked(self._needle, revision, stretches, current)
 
     def _place(self, view: MessageView) -> QRect | None:

@@ -255,7 +255,9 @@ class ConversationView(QScrollArea):
         return self._look
 
     def set_look(self, look: Look) -> None:
-        """Show messages in another way."""
+        """Show messages in another way; what nobody sees is made anew when it comes near."""
+        if look.writing != self._look.writing:
+            self.column.drop_unseen()
         self._look = look
         self._to_bottom.setIcon(icon("down", look.colors.text))
         for view in self.column.views:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from PySide6.QtCore import QEvent, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.history.message import Message
@@ -130,6 +130,14 @@ class MessageColumn(QWidget):
         self._drop_far((top + bottom) // 2)
         return built < len(missing)
 
+    def drop_unseen(self) -> None:
+        """Give up views that are not near the reader, at once: they need not be styled and written anew."""
+        top, bottom = self._seen
+        near = self._between(2 * top - bottom, 2 * bottom - top)
+        self._drop_unused(each for each in list(self._views) if each not in near)
+        for each in self.children():
+            QCoreApplication.sendPostedEvents(each, QEvent.Type.DeferredDelete)
+
     def settle(self) -> None:
         """Give every view the height that it wants by now."""
         self._measure()
@@ -170,11 +178,13 @@ class MessageColumn(QWidget):
         view.deleteLater()
 
     def _drop_far(self, middle: int) -> None:
-        """Give up views that are far away, unless a person has something going on in them."""
-        spare = [each for each in self._views if each < len(self.messages) - _ALWAYS_BUILT]
-        spare.sort(key=lambda each: -abs(self._tops[each] - middle))
+        far_first = sorted(self._views, key=lambda each: -abs(self._tops[each] - middle))
+        self._drop_unused(far_first[: max(0, len(self._views) - _MOST_BUILT)])
+
+    def _drop_unused(self, indices: Iterable[int]) -> None:
+        """Give up these views, but for the last turn, and those in which a person has something going on."""
         focused = QApplication.focusWidget()
-        for index in spare[: max(0, len(self._views) - _MOST_BUILT)]:
+        for index in (each for each in indices if each < len(self.messages) - _ALWAYS_BUILT):
             view = self._views[index]
             is_used = view.editor is not None or (focused is not None and view.isAncestorOf(focused))
             if not is_used and not any(each.textCursor().hasSelection() for each in view.texts):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QFont, QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.composer.attachment_tray import AttachmentTray
@@ -78,6 +78,7 @@ class QuestionView(QWidget):
         self._bubble.setObjectName("bubble")
         self._short: MessageText | None = None
         self._long: PlainTextView | None = None
+        self._measured: tuple[QFont, float] | None = None  # the width of its longest line, and the font of that
         self._zoom = look.zoom
         self._sends_with_ctrl = False
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
@@ -284,10 +285,19 @@ class QuestionView(QWidget):
         if self._long is not None:
             self._bubble.setFixedWidth(int(width * _SHARE_OF_WIDTH))
             return
-        document = self.text.document().clone()
-        document.setTextWidth(-1)
-        wanted = max(int(document.idealWidth()), self.files.sizeHint().width()) + 2 * (_PADDING + _EDGE) + 2
+        wanted = max(int(self._line_width()), self.files.sizeHint().width()) + 2 * (_PADDING + _EDGE) + 2
         self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
+
+    def _line_width(self) -> float:
+        """How wide the longest line of the text is where none is broken, in pixels."""
+        font = self.text.document().defaultFont()
+        if self._measured is None or self._measured[0] != font:
+            document = QTextDocument()  # not a clone, which belongs to nobody and would stay
+            document.setDocumentMargin(self.text.document().documentMargin())
+            document.setDefaultFont(font)
+            document.setPlainText(self.message.text)
+            self._measured = font, document.idealWidth()
+        return self._measured[1]
 
     def _on_delete(self) -> None:
         self.delete_requested.emit(self.message.id)

@@ -238,6 +238,14 @@ def test_the_prompt_of_an_earlier_answer_is_what_it_was_asked_with(window: MainW
     assert conversation.prompt_of(last.id, "Be brief.") == second.chat
 
 
+def test_what_was_said_before_is_kept_once_however_often_it_is_asked_with(window: MainWindow, link: FakeLink) -> None:
+    for _ in range(6):
+        answer(window, link)
+    asked = window.comparison.session._asked
+    assert [len(each.chat) for each in asked.values()] == [1, 3, 5, 7, 9, 11]
+    assert len({id(said) for each in asked.values() for said in each.chat}) == 2, "all say the same"
+
+
 def test_what_other_models_write_stands_beside_what_was_written(
     session: ComparisonSession, window: MainWindow, link: FakeLink
 ) -> None:

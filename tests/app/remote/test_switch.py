@@ -1,10 +1,12 @@
 """The switch between the local engine and one elsewhere: who is told what."""
 
+import pytest
 from pytestqt.qtbot import QtBot
 
+from app.engine import interface
 from app.engine.asker import Asker
 from app.engine.interface import EngineSwitch
-from engine.protocol.messages import Event, Finished
+from engine.protocol.messages import Counted, Event, Finished
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.watching import Inspect, Watch
 from tests.app.fake_link import FakeLink
@@ -45,6 +47,21 @@ def test_two_askers_hear_their_own_and_what_is_for_all(qtbot: QtBot) -> None:
     assert link.looks == [*watched[:2], Inspect(two, 0, 1), watched[2]]
     link.answer(*endings)
     assert heard[1] == [endings[0], endings[2]], "it has gone"
+
+
+def test_what_is_remembered_of_askers_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interface, "_MOST_ASKED", 3)
+    link = FakeLink()
+    switch = EngineSwitch(link)
+    asker = Asker(switch, 1)
+    *_, last = (asker.count(CHAT) for _ in range(8))
+    assert len(switch._askers) == 3
+    assert not switch.concerns(2, Counted(last, 5, 2048))
+    asker.look(Watch(drafts=True))
+    asker.close()
+    asker.look(Watch())  # its panel is hidden
+    assert switch._watches == {}
+    assert link.looks == [Watch(drafts=True), Watch(), Watch()]
 
 
 def test_what_one_asker_cancels_elsewhere_leaves_the_other(qtbot: QtBot) -> None:

@@ -175,6 +175,30 @@ def test_the_text_that_had_the_focus_may_be_gone(window: MainWindow, qtbot: QtBo
     assert not window.chat_panel.find_bar.isVisible()
 
 
+def test_of_a_letter_that_stands_everywhere_only_those_around_the_current_hit_are_marked(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    conversation = Conversation()
+    conversation.ask("x" * 20_000)
+    window.chat.show_conversation(conversation)
+    find(window, "x", qtbot)
+    view = window.chat_panel.view
+
+    def marks() -> int:
+        return sum(len(text.layer("found")) for text in view.questions[-1].texts)
+
+    def has_current() -> bool:
+        looks = [look for text in view.questions[-1].texts for _, look in text.layer("found")]
+        return sum(each.fontUnderline() for each in looks) == 1
+
+    qtbot.waitUntil(lambda: count(window) == "1 of 20,000" and has_current())
+    assert 0 < marks() < 10_000
+    press(window, Qt.Key.Key_Return, SHIFT)
+    assert count(window) == "20,000 of 20,000"
+    qtbot.waitUntil(has_current)
+    assert 0 < marks() < 10_000
+
+
 @pytest.mark.parametrize(
     ("searched", "excerpt", "words"),
     [

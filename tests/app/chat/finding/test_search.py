@@ -61,7 +61,7 @@ def test_as_many_hits_as_the_document_shows(words: str, qtbot: QtBot) -> None:
         while not text.work(Budget(0)):
             pass
     needle = Needle(Wanted(words))
-    shown = stretches_in(view.texts[0].document(), needle)
+    shown = list(stretches_in(view.texts[0].document(), needle))
     (lines,) = text.sections()
     assert len(shown) == sum(map(needle.count, lines)) > 0
 
@@ -100,7 +100,7 @@ def test_a_message_is_passed_over_only_if_nothing_of_it_can_be_meant() -> None:
 def test_letters_beyond_16_bits_take_two_places_of_a_document(qapp: object) -> None:
     document = QTextDocument()
     document.setPlainText("😀 dragon 😀 dragon")
-    assert stretches_in(document, Needle(Wanted("dragon"))) == [(3, 9), (13, 19)]
+    assert list(stretches_in(document, Needle(Wanted("dragon")))) == [(3, 9), (13, 19)]
 
 
 def test_hits_are_numbered_in_the_order_of_reading() -> None:
