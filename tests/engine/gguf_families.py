@@ -19,11 +19,16 @@ ARCHITECTURES = {
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
-    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
+    "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
 }  # fmt: skip
-PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
+PERMUTED = {
+    "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "granitehybrid", "nemotron_h", "nemotron_h_moe",
+}  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
 LATENT = {"deepseek2"}
+MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1"}
+STATES = MAMBA2 - {"falcon-h1"} | {"lfm2", "lfm2moe"}  # in layers of their own
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -36,13 +41,24 @@ ALONE = {
     "router.scale": "ffn_gate_inp.scale",
     "router.per_expert_scale": "ffn_down_exps.scale",
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
+    "feed_forward.expert_bias": "exp_probs_b.bias",
+    "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
 }
+
+
+def architecture_of(config: Any) -> str:
+    """What the converter calls this network."""
+    found = ARCHITECTURES[config.model_type]
+    return f"{found}_moe" if found == "nemotron_h" and "moe" in config.layer_types else found
 
 
 def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
     """What the converter makes of a weight, under names that the package's table knows, or final ones."""
-    block, _, name = own.removeprefix("model.layers.").partition(".")
-    prefix = f"blk.{block}." if own.startswith("model.layers.") else ""
+    if architecture in MAMBA2 or own.endswith("conv.conv.weight"):
+        own, tensor = _of_state(own, tensor, config, architecture)
+    inside = own.removeprefix("model.layers.").removeprefix("backbone.layers.")
+    block, _, name = inside.partition(".")
+    prefix = f"blk.{block}." if inside != own else ""
     if name.startswith("linear_attn."):
         tensor = _tiled(name, tensor, config, 1 if architecture == "qwen3next" else 0)
     if name == "linear_attn.in_proj_qkvz.weight":
@@ -55,9 +71,11 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
         yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
         yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
-    elif name == "shared_mlp.input_linear.weight":
-        yield from zip((f"{prefix}ffn_gate_shexp.weight", f"{prefix}ffn_up_shexp.weight"), tensor.chunk(2), strict=True)
-    elif architecture in PERMUTED and name.startswith(("self_attn.q_proj", "self_attn.k_proj")):
+    elif name.startswith("shared_mlp."):
+        ending = "_shexp.weight" if config.num_local_experts else ".weight"
+        kinds = ("gate", "up") if "input" in name else ("down",)
+        yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
+    elif architecture in PERMUTED and (".q_proj." in name or ".k_proj." in name):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
     elif is_plus_one(architecture, own):
@@ -71,6 +89,45 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
 def is_plus_one(architecture: str, own: str) -> bool:
     """Whether 1 is added to a weight."""
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def _of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> Named:
+    """Of networks with Mamba or short convolutions: other names and shapes, decays as used, and multipliers."""
+    name = own.partition(".mamba.")[2] or own.partition(".mixer.")[2] or own.partition(".conv.")[2]
+    if name.endswith("A_log"):
+        tensor = -tensor.exp()
+    if name in ("A_log", "D"):
+        tensor = tensor.view(-1, 1)
+    elif name in ("conv1d.weight", "conv.weight"):
+        tensor = tensor.squeeze(1)
+    elif name == "norm.weight":
+        tensor = tensor.view(getattr(config, "mamba_n_groups", 0) or config.n_groups, -1)
+    elif name == "dt_bias":
+        own = own.replace("dt_bias", "dt.bias" if architecture == "nemotron_h_moe" else "dt_proj.bias")
+    if architecture == "falcon-h1":
+        tensor = _multiplied(own, tensor, config)
+    return (own.replace("model.", "backbone.", 1) if architecture.startswith("nemotron_h") else own), tensor
+
+
+def _multiplied(own: str, tensor: Tensor, config: Any) -> Tensor:
+    factors = {
+        "feed_forward.gate_proj": config.mlp_multipliers[0],
+        "feed_forward.down_proj": config.mlp_multipliers[1],
+        "self_attn.q_proj": config.attention_in_multiplier,
+        "self_attn.k_proj": config.attention_in_multiplier * config.key_multiplier,
+        "self_attn.v_proj": config.attention_in_multiplier,
+        "self_attn.o_proj": config.attention_out_multiplier,
+        "mamba.out_proj": config.ssm_out_multiplier,
+        "mamba.in_proj": config.ssm_in_multiplier,
+        "lm_head": config.lm_head_multiplier,
+        "embed_tokens": config.embedding_multiplier,
+    }
+    tensor = tensor * next((factor for name, factor in factors.items() if name in own), 1.0)
+    if "mamba.in_proj" in own:
+        inner, state = config.mamba_d_ssm, config.mamba_n_groups * config.mamba_d_state
+        parts = torch.split(tensor, [inner, inner, state, state, config.mamba_n_heads])
+        tensor = torch.cat([part * factor for part, factor in zip(parts, config.ssm_multipliers, strict=True)])
+    return tensor
 
 
 def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -118,13 +175,19 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
         width = config.per_layer_config[full].head_dim
         turning = int(width * factor / 2)
         yield "rope_freqs.weight", torch.tensor([1.0] * turning + [1e30] * (width // 2 - turning))
-    if config.rope_parameters.get("rope_type") == "longrope":
+    if rope_of(config).get("rope_type") == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
     if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
         yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def rope_of(config: Any) -> dict[str, Any]:
+    """The rotary embedding of layers that see everything; empty without positions."""
+    rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    return dict(rope.get("full_attention", rope))
 
 
 def predicting_layers(config: Any, architecture: str) -> int:
@@ -138,12 +201,29 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         tensor = tensor.mT
     if "down_proj" in name:
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
+    elif name.endswith(".up_proj"):
+        yield f"{prefix}ffn_up_exps.{leaf}", tensor
     elif architecture == "gemma4":
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
         for part, kind in zip(parts, ("gate", "up"), strict=True):
             yield f"{prefix}ffn_{kind}_exps.{leaf}", part.contiguous()
+
+
+def key_value_heads(config: Any, architecture: str) -> int | list[int]:
+    """For all layers, or for each: those that keep a state have none."""
+    if architecture in STATES:
+        return [config.num_key_value_heads if kind == "full_attention" else 0 for kind in config.layer_types]
+    return 1 if architecture in LATENT else int(config.num_key_value_heads)
+
+
+def widths(config: Any, architecture: str) -> int | list[int]:
+    """Of what follows attention, for all layers, or for each."""
+    if not architecture.startswith("nemotron_h"):
+        return int(getattr(config, "intermediate_size_mlp", config.intermediate_size))
+    width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
+    return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]
 
 
 def describe(writer: Any, config: Any, architecture: str) -> None:
@@ -284,6 +364,51 @@ def _olmo2(writer: Any, config: Any) -> None:
         _window_list(writer, config)
 
 
+def _lfm2(writer: Any, config: Any) -> None:
+    writer.add_shortconv_l_cache(config.conv_L_cache)
+
+
+def _lfm2_moe(writer: Any, config: Any) -> None:
+    _lfm2(writer, config)
+    writer.add_leading_dense_block_count(config.num_dense_layers)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def _mamba2(writer: Any, config: Any) -> None:
+    def entry(*names: str) -> int:
+        return next(int(getattr(config, name)) for name in names if hasattr(config, name))
+
+    heads = entry("mamba_n_heads", "mamba_num_heads")
+    writer.add_ssm_conv_kernel(entry("mamba_d_conv", "conv_kernel"))
+    writer.add_ssm_state_size(entry("mamba_d_state", "ssm_state_size"))
+    writer.add_ssm_group_count(entry("mamba_n_groups", "n_groups"))
+    writer.add_ssm_inner_size(heads * entry("mamba_d_head", "mamba_head_dim"))
+    writer.add_ssm_time_step_rank(heads)
+
+
+def _granite_hybrid(writer: Any, config: Any) -> None:
+    _granite(writer, config)
+    _mamba2(writer, config)
+    writer.add_rope_scaling_finetuned(False)
+
+
+def _nemotron_h(writer: Any, config: Any) -> None:
+    _mamba2(writer, config)
+    writer.add_rope_scaling_finetuned(False)
+    if "moe" not in config.layer_types:
+        return
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_norm(config.norm_topk_prob)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_group_count(config.n_group)
+    if config.moe_latent_size:
+        writer.add_moe_latent_size(config.moe_latent_size)
+
+
 _MORE: dict[str, Callable[[Any, Any], None]] = {
     "gemma2": _gemma2,
     "gemma3": _window_list,
@@ -309,4 +434,10 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "granite": _granite,
     "granitemoe": _granite,
     "olmo2": _olmo2,
+    "lfm2": _lfm2,
+    "lfm2moe": _lfm2_moe,
+    "granitehybrid": _granite_hybrid,
+    "nemotron_h": _nemotron_h,
+    "nemotron_h_moe": _nemotron_h,
+    "falcon-h1": _mamba2,
 }

@@ -15,17 +15,23 @@ from torch import Tensor
 
 from tests.engine.gguf_blocks import ENCODERS
 from tests.engine.gguf_families import (
-    ARCHITECTURES,
     LATENT,
+    architecture_of,
     changed,
     describe,
     extras,
     is_plus_one,
+    key_value_heads,
     predicting_layers,
+    rope_of,
     turns_experts,
+    widths,
 )
 
 Array = NDArray[Any]
+PLAIN = (  # also where they are no vectors
+    "norm.weight", "bias", "gate_inp.weight", "conv1d.weight", "conv.weight", "ssm_a", "A_log", "ssm_d",
+)  # fmt: skip
 
 
 def write_gguf(
@@ -43,7 +49,7 @@ def write_gguf(
     `architecture`, if it is not the usual one of the model's kind.
     """
     config = model.config.get_text_config()
-    architecture = architecture or ARCHITECTURES[config.model_type]
+    architecture = architecture or architecture_of(config)
     tensors = [*stored_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
@@ -63,7 +69,7 @@ def write_gguf(
 def rounded(model: Any, kind: str) -> Any:
     """The model itself, with every weight as `write_gguf` stores it, decoded by the package."""
     config = model.config.get_text_config()
-    architecture = ARCHITECTURES[config.model_type]
+    architecture = architecture_of(config)
     for own, tensor in model.state_dict().items():
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
         rows = (tensor.mT if turned else tensor).contiguous()
@@ -71,6 +77,8 @@ def rounded(model: Any, kind: str) -> Any:
         plus = 1.0 if is_plus_one(architecture, own) else 0.0
         meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
         tensor.copy_(meant.mT if turned else meant)
+        if own.endswith("A_log"):
+            tensor.copy_(tensor.exp().log())  # what is stored are the negative exponentials
     return model
 
 
@@ -91,7 +99,7 @@ def decode(stored: Array, kind: str) -> Array:
 
 def fitting(kind: str, name: str, tensor: Tensor) -> str:
     """The kind that a tensor is stored in, see `write_gguf`."""
-    if tensor.ndim < 2 or name.endswith(("norm.weight", "bias", "gate_inp.weight")):
+    if tensor.ndim < 2 or name.endswith(PLAIN):
         return "F32"
     elements, _ = gguf.GGML_QUANT_SIZES[Kind[kind]]
     if tensor.shape[-1] % elements == 0:
@@ -106,10 +114,9 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
         for name, made in changed(own, tensor, config, architecture):
-            stem, _, leaf = name.rpartition(".")
-            found = names.get_name(stem) if leaf in ("weight", "bias") else None
+            found = names.get_name(name, (".weight", ".bias"))
             assert found or name.startswith("blk."), name
-            yield (f"{found}.{leaf}" if found else name), made
+            yield found or name, made
 
 
 def _arch(architecture: str) -> Any:
@@ -123,17 +130,18 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
     writer.add_head_count(config.num_attention_heads)
-    if epsilon := getattr(config, "rms_norm_eps", 0) or getattr(config, "norm_eps", 0):
+    epsilons = (getattr(config, name, 0) for name in ("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
+    if epsilon := next(filter(None, epsilons), 0):
         writer.add_layer_norm_rms_eps(epsilon)
-    for name in ("layer_norm_eps", "norm_epsilon", "norm_eps"):
+    for name in ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"):
         if epsilon := getattr(config, name, 0):
             writer.add_layer_norm_eps(epsilon)
-    rope = config.rope_parameters
-    rope = rope.get("full_attention", rope)
-    writer.add_rope_freq_base(float(rope["rope_theta"]))
+    rope = rope_of(config)
+    if rope:
+        writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
-        writer.add_feed_forward_length(getattr(config, "intermediate_size_mlp", config.intermediate_size))
-        writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
+        writer.add_feed_forward_length(widths(config, architecture))
+        writer.add_head_count_kv(key_value_heads(config, architecture))
     if architecture not in LATENT | {"gemma4"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))

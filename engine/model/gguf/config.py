@@ -11,17 +11,21 @@ from engine.model.gguf.mixture_configs import MIXTURES
 from engine.model.gguf.names import FAMILIES, OUTPUT, Family
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings, predicting_layers
+from engine.model.gguf.state_configs import STATES as OF_STATES
+from engine.model.gguf.state_names import STATES
 from engine.protocol.sentences import say, shown
 
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
-OWN = {**DENSE, **GEMMAS, **MIXTURES}
+OWN = {**DENSE, **GEMMAS, **MIXTURES, **OF_STATES}
+KNOWN = {**FAMILIES, **STATES}
+"""Every kind of network that is read, by `general.architecture`."""
 
 
 def family_of(header: GgufHeader, name: str) -> Family:
     """The kind of network in the file of the model called `name`; raises `ModelError` for one that is not known."""
-    family = FAMILIES.get(header.architecture)
+    family = KNOWN.get(header.architecture)
     if family is None:
         raise ModelError(
             say(
@@ -58,8 +62,8 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         "max_position_embeddings": settings.whole("context_length"),
         family.epsilon: settings.real(f"attention.{kind_of_norm}_epsilon"),
         "tie_word_embeddings": OUTPUT not in header.tensors,
-        "attention_bias": "blk.0.attn_q.bias" in header.tensors,
-        "mlp_bias": "blk.0.ffn_up.bias" in header.tensors,
+        "attention_bias": header.has(".attn_q.bias"),
+        "mlp_bias": header.has(".ffn_up.bias"),
         **_token_ids(header),
     }
     if not family.layers_differ:

@@ -1,5 +1,6 @@
 """GGUF files of every network that is read besides the first ones: what is opened is what the file was made of."""
 
+import itertools
 import struct
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.facts import open_facts
 from engine.model.families.verified_families import VERIFIED
 from engine.model.formats.packed import PackedWeight
-from engine.model.gguf.names import FAMILIES
+from engine.model.gguf.config import KNOWN
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.gguf.settings import Settings
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
+from engine.model.streamable_network import build_streamable
+from engine.weights.planning.arrangement import Tier
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
@@ -27,7 +30,8 @@ from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, Raw
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.test_facts import facts_of
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, tiny_model
-from tests.engine.weights.test_packed_stream import resident, same, streamed_of
+from tests.engine.weights.stand_in import StandInCopyStream
+from tests.engine.weights.test_packed_stream import CPU, resident, same, streamed, streamed_of
 
 PLAIN = Gguf((next(kind for kind in TYPES if kind.name == "F32"),))
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
@@ -153,11 +157,43 @@ WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
     "qwen3next": ("qwen3_next", {**STATES, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
 }
+CONVOLUTIONS = {**TIED, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False}
+ALTERNATING = ["linear_attention", "full_attention"]
+MAMBA = {"mamba_n_heads": 8, "mamba_d_state": 16}
+GRANITE = {**SCALES, **MAMBA, "layer_types": ALTERNATING, "shared_intermediate_size": 96}
+NEMOTRON = {
+    "layers_block_type": ["linear_attention", "moe", "full_attention"], "mamba_num_heads": 8, "mamba_head_dim": 16,
+    "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
+    "moe_shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "time_step_min": 1e-30,
+}  # fmt: skip
+FALCON = {  # multipliers are powers of 2: those that the converter multiplies with change no bit
+    **MAMBA, "mamba_d_ssm": 96, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_norm_before_gate": False,
+    "embedding_multiplier": 4.0, "lm_head_multiplier": 0.5, "mlp_multipliers": [0.5, 2.0], "key_multiplier": 0.5,
+    "attention_in_multiplier": 2.0, "attention_out_multiplier": 0.25, "ssm_in_multiplier": 2.0,
+    "ssm_out_multiplier": 0.5, "ssm_multipliers": [0.5, 2.0, 0.25, 4.0, 0.5],
+}  # fmt: skip
+WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lfm2": ("lfm2", CONVOLUTIONS),
+    "lfm2moe": ("lfm2_moe", {**CONVOLUTIONS, **EXPERTS, "num_dense_layers": 1}),
+    "granite hybrid": ("granitemoehybrid", {**GRANITE, "num_local_experts": 0}),
+    "granite hybrid of experts": ("granitemoehybrid", {**GRANITE, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "nemotron_h": (
+        "nemotron_h",
+        {**NEMOTRON, "layers_block_type": ["linear_attention", "mlp", "full_attention"], "n_routed_experts": 0},
+    ),
+    "nemotron_h of experts": ("nemotron_h", {**NEMOTRON, "routed_scaling_factor": 2.5}),
+    "nemotron_h of latents": ("nemotron_h", {**NEMOTRON, "moe_latent_size": 32}),
+    "falcon-h1": ("falcon_h1", FALCON),
+    "falcon-h1 with norms": ("falcon_h1", {**FALCON, "mamba_rms_norm": True}),
+}
+MADE |= WITH_MIXERS
+OF_STATES = tuple(WITH_MIXERS)
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
-    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3",
+    "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "lfm2moe",
+    "granite hybrid", "nemotron_h of latents", "falcon-h1 with norms",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
@@ -166,10 +202,10 @@ TOLD = (
 )  # fmt: skip
 
 
-def make(case: str) -> Any:
+def make(case: str, **overrides: Any) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
     kind, own = {**MADE, **WITH_STATES}[case]
-    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own}))
+    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own, **overrides}))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
         if weight.ndim == 1 or name.endswith(("bias", "layernorm.weight")):
@@ -233,6 +269,37 @@ def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path:
     )
 
 
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    choose(
+        [("lfm2moe", "Q8_0"), ("granite hybrid of experts", "Q4_K"), ("nemotron_h of experts", "Q4_K")],
+        [*itertools.product(OF_STATES, ("Q8_0", "Q4_K"))],
+    ),
+)
+def test_packed_layers_of_state_streamed_equal_resident_equal_decoded(case: str, kind: str, tmp_path: Path) -> None:
+    model = make(case, hidden_size=256)
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
+    expected = logits(rounded(model, kind))
+    assert same(resident(checkpoint, torch.float32), expected)
+    tiers: list[Tier] = ["ssd"] * model.config.num_hidden_layers
+    assert same(streamed_of(checkpoint, tiers), expected)
+    streamable = build_streamable(checkpoint, torch.float32, CPU)
+    assert same(streamed(streamable, tiers, StandInCopyStream(), cache_bytes=1 << 20)[0], expected), "experts alone"
+
+
+@pytest.mark.parametrize("case", choose(("lfm2", "nemotron_h of experts"), OF_STATES))
+def test_layers_of_state_are_planned_for_as_those_of_safetensors(case: str, tmp_path: Path) -> None:
+    model = make(case)
+    model.save_pretrained(tmp_path)
+    saved = model_sizes(open_checkpoint(str(tmp_path)))
+    sizes = model_sizes(open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model))))
+    for key in ("vocabulary", "hidden", "heads", "query_width", "eager", "carried"):
+        assert getattr(sizes, key) == getattr(saved, key), key
+    for found, expected in zip(sizes.layers, saved.layers, strict=True):
+        for key in ("elements", "active_elements", "kv_width", "state", "experts", "chosen", "kv_scales"):
+            assert getattr(found, key) == getattr(expected, key), key
+
+
 ROPE_FREQS = {"rope_freqs.weight": torch.ones(8)}
 
 
@@ -261,7 +328,7 @@ def test_the_text_of_wrapped_models_is_that_of_the_model_inside(architecture: st
 
 
 def test_every_architecture_that_is_read_is_tried() -> None:
-    assert {*ARCHITECTURES.values(), *OTHER_NAMES} == FAMILIES.keys()
+    assert {*ARCHITECTURES.values(), *OTHER_NAMES, "nemotron_h_moe"} == KNOWN.keys()
 
 
 def raw(kind: str, *tensors: bytes, **entries: object) -> RawFile:
@@ -289,6 +356,10 @@ LATENT_ENTRIES: dict[str, object] = {
     "attention__kv_lora_rank": 16, "rope__dimension_count": 8, "attention__key_length": 24,
     "attention__value_length": 16, "expert_gating_func": 2,
 }  # fmt: skip
+STATE_ENTRIES: dict[str, object] = {
+    "attention__head_count_kv": [0, 1], "ssm__time_step_rank": 4, "ssm__inner_size": 64, "ssm__group_count": 1,
+    "ssm__state_size": 8, "ssm__conv_kernel": 4, "rope__scaling__finetuned": False,
+}  # fmt: skip
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
@@ -307,6 +378,14 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "positions that do not count": (raw("granite", rope__scaling__finetuned=False), "finetuned"),
     "a temperature without a length": (raw("mistral3", attention__temperature_scale=0.5), "temperature_scale"),
     "a truth that is a number": (raw("glm4moe", expert_weights_norm=1), "expert_weights_norm"),
+    "heads that differ by layer": (raw("lfm2", attention__head_count_kv=[2, 1]), "head_count_kv"),
+    "fewer heads than layers": (raw("nemotron_h", **{**STATE_ENTRIES, "attention__head_count_kv": [0]}), "count_kv"),
+    "no heads of states": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__time_step_rank": 0}), "time_step_rank"),
+    "states of no multiple of the width": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__inner_size": 40}), "inner"),
+    "positions that count beside states": (
+        raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True}),
+        "finetuned",
+    ),
     "frequencies that are not there": (raw("gemma4", **GEMMA4_ENTRIES), r"rope\.dimension_count"),
     "keys without values": (
         raw(
@@ -367,7 +446,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "gemma3n", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["rwkv7", "plamo2", "gemma3n", "bailingmoe2"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):
