@@ -7,6 +7,8 @@ import gguf
 import torch
 from torch import Tensor
 
+from tests.engine.gguf_states import BY_LAYER, MIXING, STATES, granite, of_state
+
 Named = tuple[str, Tensor]
 ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
@@ -21,14 +23,13 @@ ARCHITECTURES = {
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
+    "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "granitehybrid", "nemotron_h", "nemotron_h_moe",
 }  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2"}
-MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1"}
-STATES = MAMBA2 - {"falcon-h1"} | {"lfm2", "lfm2moe"}  # in layers of their own
+LATENT = {"deepseek2", "kimi-linear"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -54,8 +55,8 @@ def architecture_of(config: Any) -> str:
 
 def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
     """What the converter makes of a weight, under names that the package's table knows, or final ones."""
-    if architecture in MAMBA2 or own.endswith("conv.conv.weight"):
-        own, tensor = _of_state(own, tensor, config, architecture)
+    if architecture in MIXING:
+        own, tensor = of_state(own, tensor, config, architecture)
     inside = own.removeprefix("model.layers.").removeprefix("backbone.layers.")
     block, _, name = inside.partition(".")
     prefix = f"blk.{block}." if inside != own else ""
@@ -67,10 +68,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
         yield prefix + ALONE[name], tensor
-    elif architecture in LATENT and name == "self_attn.kv_b_proj.weight":
-        heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
-        yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
-        yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
+    elif architecture in LATENT and name in ("self_attn.conv1d.weight", "self_attn.kv_b_proj.weight"):
+        yield from _parted(prefix, name, tensor, config)
     elif name.startswith("shared_mlp."):
         ending = "_shexp.weight" if config.num_local_experts else ".weight"
         kinds = ("gate", "up") if "input" in name else ("down",)
@@ -91,43 +90,15 @@ def is_plus_one(architecture: str, own: str) -> bool:
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
 
 
-def _of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> Named:
-    """Of networks with Mamba or short convolutions: other names and shapes, decays as used, and multipliers."""
-    name = own.partition(".mamba.")[2] or own.partition(".mixer.")[2] or own.partition(".conv.")[2]
-    if name.endswith("A_log"):
-        tensor = -tensor.exp()
-    if name in ("A_log", "D"):
-        tensor = tensor.view(-1, 1)
-    elif name in ("conv1d.weight", "conv.weight"):
-        tensor = tensor.squeeze(1)
-    elif name == "norm.weight":
-        tensor = tensor.view(getattr(config, "mamba_n_groups", 0) or config.n_groups, -1)
-    elif name == "dt_bias":
-        own = own.replace("dt_bias", "dt.bias" if architecture == "nemotron_h_moe" else "dt_proj.bias")
-    if architecture == "falcon-h1":
-        tensor = _multiplied(own, tensor, config)
-    return (own.replace("model.", "backbone.", 1) if architecture.startswith("nemotron_h") else own), tensor
-
-
-def _multiplied(own: str, tensor: Tensor, config: Any) -> Tensor:
-    factors = {
-        "feed_forward.gate_proj": config.mlp_multipliers[0],
-        "feed_forward.down_proj": config.mlp_multipliers[1],
-        "self_attn.q_proj": config.attention_in_multiplier,
-        "self_attn.k_proj": config.attention_in_multiplier * config.key_multiplier,
-        "self_attn.v_proj": config.attention_in_multiplier,
-        "self_attn.o_proj": config.attention_out_multiplier,
-        "mamba.out_proj": config.ssm_out_multiplier,
-        "mamba.in_proj": config.ssm_in_multiplier,
-        "lm_head": config.lm_head_multiplier,
-        "embed_tokens": config.embedding_multiplier,
-    }
-    tensor = tensor * next((factor for name, factor in factors.items() if name in own), 1.0)
-    if "mamba.in_proj" in own:
-        inner, state = config.mamba_d_ssm, config.mamba_n_groups * config.mamba_d_state
-        parts = torch.split(tensor, [inner, inner, state, state, config.mamba_n_heads])
-        tensor = torch.cat([part * factor for part, factor in zip(parts, config.ssm_multipliers, strict=True)])
-    return tensor
+def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """What latents become keys and values by, and the convolution of queries, keys and values."""
+    if name == "self_attn.conv1d.weight":
+        for part, kind in zip(tensor.chunk(3), "qkv", strict=True):
+            yield f"{prefix}ssm_conv1d_{kind}.weight", part.unsqueeze(1).unsqueeze(0)
+        return
+    heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
+    yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
+    yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
 
 
 def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -213,13 +184,14 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
 
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
-    if architecture in STATES:
-        return [config.num_key_value_heads if kind == "full_attention" else 0 for kind in config.layer_types]
-    return 1 if architecture in LATENT else int(config.num_key_value_heads)
+    heads = 1 if architecture in LATENT else getattr(config, "num_key_value_heads", 0)
+    return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 
 def widths(config: Any, architecture: str) -> int | list[int]:
     """Of what follows attention, for all layers, or for each."""
+    if architecture in ("mamba", "mamba2"):
+        return 0
     if not architecture.startswith("nemotron_h"):
         return int(getattr(config, "intermediate_size_mlp", config.intermediate_size))
     width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
@@ -350,63 +322,9 @@ def _hunyuan_moe(writer: Any, config: Any) -> None:
     writer.add_expert_used_count(config.moe_topk)
 
 
-def _granite(writer: Any, config: Any) -> None:
-    writer.add_attention_scale(config.attention_multiplier)
-    writer.add_embedding_scale(config.embedding_multiplier)
-    writer.add_residual_scale(config.residual_multiplier)
-    writer.add_logit_scale(config.logits_scaling)
-    if shared := getattr(config, "shared_intermediate_size", 0):
-        writer.add_expert_shared_feed_forward_length(shared)
-
-
 def _olmo2(writer: Any, config: Any) -> None:
     if config.model_type == "olmo3":
         _window_list(writer, config)
-
-
-def _lfm2(writer: Any, config: Any) -> None:
-    writer.add_shortconv_l_cache(config.conv_L_cache)
-
-
-def _lfm2_moe(writer: Any, config: Any) -> None:
-    _lfm2(writer, config)
-    writer.add_leading_dense_block_count(config.num_dense_layers)
-    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-
-
-def _mamba2(writer: Any, config: Any) -> None:
-    def entry(*names: str) -> int:
-        return next(int(getattr(config, name)) for name in names if hasattr(config, name))
-
-    heads = entry("mamba_n_heads", "mamba_num_heads")
-    writer.add_ssm_conv_kernel(entry("mamba_d_conv", "conv_kernel"))
-    writer.add_ssm_state_size(entry("mamba_d_state", "ssm_state_size"))
-    writer.add_ssm_group_count(entry("mamba_n_groups", "n_groups"))
-    writer.add_ssm_inner_size(heads * entry("mamba_d_head", "mamba_head_dim"))
-    writer.add_ssm_time_step_rank(heads)
-
-
-def _granite_hybrid(writer: Any, config: Any) -> None:
-    _granite(writer, config)
-    _mamba2(writer, config)
-    writer.add_rope_scaling_finetuned(False)
-
-
-def _nemotron_h(writer: Any, config: Any) -> None:
-    _mamba2(writer, config)
-    writer.add_rope_scaling_finetuned(False)
-    if "moe" not in config.layer_types:
-        return
-    writer.add_expert_used_count(config.num_experts_per_tok)
-    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
-    writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
-    writer.add_expert_count(config.n_routed_experts)
-    writer.add_expert_shared_count(config.n_shared_experts)
-    writer.add_expert_weights_norm(config.norm_topk_prob)
-    writer.add_expert_weights_scale(config.routed_scaling_factor)
-    writer.add_expert_group_count(config.n_group)
-    if config.moe_latent_size:
-        writer.add_moe_latent_size(config.moe_latent_size)
 
 
 _MORE: dict[str, Callable[[Any, Any], None]] = {
@@ -431,13 +349,8 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "exaone4": _window_list,
     "ernie4_5-moe": _ernie_moe,
     "hunyuan-moe": _hunyuan_moe,
-    "granite": _granite,
-    "granitemoe": _granite,
+    "granite": granite,
+    "granitemoe": granite,
     "olmo2": _olmo2,
-    "lfm2": _lfm2,
-    "lfm2moe": _lfm2_moe,
-    "granitehybrid": _granite_hybrid,
-    "nemotron_h": _nemotron_h,
-    "nemotron_h_moe": _nemotron_h,
-    "falcon-h1": _mamba2,
+    **STATES,
 }

@@ -30,7 +30,8 @@ from tests.engine.gguf_families import (
 
 Array = NDArray[Any]
 PLAIN = (  # also where they are no vectors
-    "norm.weight", "bias", "gate_inp.weight", "conv1d.weight", "conv.weight", "ssm_a", "A_log", "ssm_d",
+    "norm.weight", "bias", "gate_inp.weight", "conv1d.weight", "conv.weight", "conv1d_q.weight", "conv1d_k.weight",
+    "conv1d_v.weight", "ssm_a", "A_log", "ssm_d",
 )  # fmt: skip
 
 
@@ -126,10 +127,10 @@ def _arch(architecture: str) -> Any:
 def write_config(writer: Any, config: Any, architecture: str) -> None:
     """What is said of every network, where its config has it."""
     writer.add_name("tiny")
-    writer.add_context_length(config.max_position_embeddings)
+    writer.add_context_length(getattr(config, "max_position_embeddings", 1 << 20))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
-    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count(getattr(config, "num_attention_heads", 0))
     epsilons = (getattr(config, name, 0) for name in ("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
     if epsilon := next(filter(None, epsilons), 0):
         writer.add_layer_norm_rms_eps(epsilon)
@@ -142,7 +143,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if architecture != "gemma4":
         writer.add_feed_forward_length(widths(config, architecture))
         writer.add_head_count_kv(key_value_heads(config, architecture))
-    if architecture not in LATENT | {"gemma4"}:
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
         writer.add_key_length(head_dim)

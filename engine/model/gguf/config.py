@@ -44,7 +44,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         raise settings.refused("block_count")
     heads = settings.whole("attention.head_count")
     width = settings.whole("embedding_length")
-    if not heads or not width:
+    if not width or (family.attends and not heads):
         raise settings.refused("attention.head_count")
     embedding = header.tensors.get(EMBEDDING)
     if embedding is None or len(embedding.shape) != 2:
@@ -58,7 +58,6 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         "vocab_size": embedding.shape[0],
         "hidden_size": width,
         "num_hidden_layers": settings.whole("block_count") - predicting_layers(settings),
-        "num_attention_heads": heads,
         "max_position_embeddings": settings.whole("context_length"),
         family.epsilon: settings.real(f"attention.{kind_of_norm}_epsilon"),
         "tie_word_embeddings": OUTPUT not in header.tensors,
@@ -69,7 +68,8 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
     if not family.layers_differ:
         config["intermediate_size"] = settings.whole("feed_forward_length", 0)
         config["num_key_value_heads"] = settings.whole("attention.head_count_kv", heads)
-    config |= _heads(header, settings, heads, width)
+    if family.attends:
+        config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width)}
     return config | OWN.get(settings.architecture, _nothing)(header, settings, config)
 
 

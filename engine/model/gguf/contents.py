@@ -123,7 +123,7 @@ class _Adding:
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
         tensor = replace(tensor, shape=_shape_of(tensor, change))
-        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change == "log")
+        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change in ("log", "log of heads"))
         if change in ("query", "key"):
             heads = self._heads(change)
             if not shape or shape[0] % (2 * heads):
@@ -207,6 +207,8 @@ def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
         return (math.prod(shape),)
     if change == "log":
         return tuple(length for length in shape if length > 1) or (1,)
+    if change == "log of heads":
+        return (1, 1, math.prod(shape), 1)
     if change == "channels" and len(shape) > 1:
         return (math.prod(shape[:-1]), 1, shape[-1])
     return shape

@@ -86,7 +86,7 @@ def _gpt_oss(_header: GgufHeader, settings: Settings, _config: Config) -> Config
     }
 
 
-def routed(settings: Settings) -> Config:
+def _routed(settings: Settings) -> Config:
     """What DeepSeek's mixtures and those after them have in common; without groups all experts are one."""
     return {
         "n_routed_experts": _experts(settings),
@@ -101,10 +101,10 @@ def routed(settings: Settings) -> Config:
     }
 
 
-def _sigmoid_routed(settings: Settings) -> Config:
+def sigmoid_routed(settings: Settings) -> Config:
     if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
         raise settings.refused("expert_gating_func")
-    return routed(settings)
+    return _routed(settings)
 
 
 def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -124,10 +124,10 @@ def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Confi
     if not settings.whole("expert_count", 0):
         return {**own, "first_k_dense_replace": config["num_hidden_layers"]}
     if _deepseek_gating(settings, config) == SIGMOID:
-        return {**own, **routed(settings)}
-    chosen = routed(settings)
-    method = "greedy" if chosen["n_group"] == 1 else "group_limited_greedy"
-    return {**own, **chosen, "model_type": "deepseek_v2", "topk_method": method}
+        return {**own, **_routed(settings)}
+    routed = _routed(settings)
+    method = "greedy" if routed["n_group"] == 1 else "group_limited_greedy"
+    return {**own, **routed, "model_type": "deepseek_v2", "topk_method": method}
 
 
 def _deepseek_gating(settings: Settings, config: Config) -> int:
@@ -139,13 +139,13 @@ def _deepseek_gating(settings: Settings, config: Config) -> int:
 
 
 def _glm4_moe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    return {**_sigmoid_routed(settings), "use_qk_norm": "blk.0.attn_q_norm.weight" in header.tensors}
+    return {**sigmoid_routed(settings), "use_qk_norm": "blk.0.attn_q_norm.weight" in header.tensors}
 
 
 def _dots1(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     layers = config["num_hidden_layers"]
     assert isinstance(layers, int)
-    return {**_sigmoid_routed(settings), "sliding_window": None, "layer_types": [FULL] * layers}
+    return {**sigmoid_routed(settings), "sliding_window": None, "layer_types": [FULL] * layers}
 
 
 def _minimax_m2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Change = Literal[
-    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log",
+    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads",
     "values", "values behind keys", "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
 matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix of a vector; took the
 middle one of a convolution's dimensions away, of length 1; took the negative of exponentials, and may have added
-dimensions of length 1. In layers with a state, whose key heads have several value heads each, it put the first value
-heads of all keys before the second ones: among the rows; among those behind queries and keys; among the columns; among
-numbers, of whose exponentials it took the negative."""
+dimensions of length 1; did so, where heads are the third of four dimensions. In layers with a state, whose key heads
+have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
+those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
 Merge = Literal["joined", "halves", "woven", "latent", "by key heads"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
@@ -95,6 +95,7 @@ class Family:
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
+    `attends`: whether any layer has attention.
     """
 
     model_type: str
@@ -106,6 +107,7 @@ class Family:
     epsilon: str = "rms_norm_eps"
     outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
     layers: str = "model.layers"
+    attends: bool = True
 
 
 def _stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.model.gguf.dense_configs import Config, granite_scales
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.mixture_configs import SIGMOID, routed
+from engine.model.gguf.mixture_configs import SIGMOID, sigmoid_routed
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.windows import FULL, LINEAR
 
@@ -148,7 +148,7 @@ def _nemotron(header: GgufHeader, settings: Settings, config: Config) -> Config:
 
 def _nemotron_experts(settings: Settings) -> Config:
     return {
-        **routed(settings),
+        **sigmoid_routed(settings),
         "moe_shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
         "moe_latent_size": settings.whole("moe_latent_size", 0) or None,
     }
@@ -164,6 +164,93 @@ def _falcon_h1(header: GgufHeader, settings: Settings, _config: Config) -> Confi
     }
 
 
+def _of_mamba(header: GgufHeader, settings: Settings) -> Config:
+    """Of the first kind: every channel has decays of its own."""
+    return {
+        "state_size": settings.whole("ssm.state_size"),
+        "conv_kernel": settings.whole("ssm.conv_kernel"),
+        "time_step_rank": settings.whole("ssm.time_step_rank"),
+        "expand": _expansion(settings),
+        "use_conv_bias": header.has(".ssm_conv1d.bias"),
+        "use_bias": header.has(".ssm_in.bias"),
+    }
+
+
+def _mamba(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    norms = {"model_type": "falcon_mamba"} if settings.flag("ssm.dt_b_c_rms") else {}
+    return {**_of_mamba(header, settings), "layer_norm_epsilon": config["rms_norm_eps"], **norms}
+
+
+def _mamba2_alone(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    mamba = _mamba2(settings)
+    return {
+        **_mamba(header, settings, config),
+        "num_heads": mamba.heads,
+        "head_dim": mamba.width,
+        "n_groups": mamba.groups,
+    }
+
+
+def _jamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    attention, mamba = _attention(settings, LINEAR), _of_mamba(header, settings)
+    kinds = attention["layer_types"]
+    assert isinstance(kinds, list)
+    routed_layers = [f"blk.{index}.ffn_gate_inp.weight" in header.tensors for index in range(len(kinds))]
+    every, first = _period(settings, "attention.head_count_kv", [kind == FULL for kind in kinds])
+    every_routed, first_routed = _period(settings, "expert_count", routed_layers)
+    return {
+        "num_key_value_heads": attention["num_key_value_heads"],
+        "attn_layer_period": every,
+        "attn_layer_offset": first,
+        "expert_layer_period": every_routed,
+        "expert_layer_offset": first_routed,
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "num_experts": settings.whole("expert_count") if any(routed_layers) else 1,
+        "num_experts_per_tok": settings.whole("expert_used_count") if any(routed_layers) else 1,
+        "mamba_d_state": mamba["state_size"],
+        "mamba_d_conv": mamba["conv_kernel"],
+        "mamba_dt_rank": mamba["time_step_rank"],
+        "mamba_expand": mamba["expand"],
+        "mamba_conv_bias": mamba["use_conv_bias"],
+        "mamba_proj_bias": mamba["use_bias"],
+    }
+
+
+def _period(settings: Settings, key: str, chosen: list[bool]) -> tuple[int, int]:
+    """Every how many-th layer is one of these, from which on; refuses `key` where they stand otherwise."""
+    places = [index for index, is_one in enumerate(chosen) if is_one]
+    first = places[0] if places else len(chosen)
+    every = places[1] - first if len(places) > 1 else len(chosen) + 1
+    if places != list(range(first, len(chosen), every)) or first >= every:
+        raise settings.refused(key)
+    return every, first
+
+
+def _kimi(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    attention, turned = _attention(settings, LINEAR), settings.whole("rope.dimension_count")
+    keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
+    if keys <= turned:
+        raise settings.refused("attention.key_length_mla")
+    kinds = attention["layer_types"]
+    assert isinstance(kinds, list)
+    return {
+        **sigmoid_routed(settings),
+        "num_experts": settings.whole("expert_count"),
+        "layer_types": kinds,
+        "mlp_layer_types": ["dense" if index < dense else "sparse" for index in range(len(kinds))],
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "norm_topk_prob": True,
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
+        "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
+        "qk_rope_head_dim": turned,
+        "qk_nope_head_dim": keys - turned,
+        "v_head_dim": settings.whole("attention.value_length_mla"),
+        "linear_head_dim": settings.whole("kda.head_dim"),
+        "linear_num_heads": config["num_attention_heads"],
+        "linear_conv_kernel_dim": settings.whole("ssm.conv_kernel"),
+    }
+
+
 STATES = {
     "lfm2": _lfm2,
     "lfm2moe": _lfm2_moe,
@@ -171,5 +258,9 @@ STATES = {
     "nemotron_h": _nemotron,
     "nemotron_h_moe": _nemotron,
     "falcon-h1": _falcon_h1,
+    "jamba": _jamba,
+    "kimi-linear": _kimi,
+    "mamba": _mamba,
+    "mamba2": _mamba2_alone,
 }
 """By `general.architecture`."""

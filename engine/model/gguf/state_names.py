@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from engine.model.gguf.names import GATES, OUTSIDE, SHARED_GATE, SHARED_UP, UPS, Change, Family, Merged
+from engine.model.gguf.names import FAMILIES, GATES, OUTSIDE, SHARED_GATE, SHARED_UP, UPS, Change, Family, Merged
 
 
 def _outside(embedding: str, norm: str) -> dict[str, str]:
@@ -24,6 +24,11 @@ def _mamba2(module: str) -> dict[str, str]:
         "ssm_d.weight": f"{module}.D",
         "ssm_dt.bias": f"{module}.dt_bias",
     }
+
+
+def _mamba1(module: str) -> dict[str, str]:
+    names = {name: own for name, own in _mamba2(module).items() if name not in ("ssm_norm", "ssm_dt.bias")}
+    return {**names, "ssm_x": f"{module}.x_proj", "ssm_dt": f"{module}.dt_proj"}
 
 
 _CHANGES: Mapping[str, Change] = {
@@ -91,17 +96,57 @@ _NEMOTRON_FAMILY = Family(
     layers_differ=True,
     outside=_outside("model.embeddings.weight", "model.norm_f.weight"),
 )
-_FALCON_H1 = (
-    _attention()
-    | _mamba2("mamba")
+_BESIDE_MAMBA = _attention() | {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "pre_ff_layernorm",
+    "ffn_gate": "feed_forward.gate_proj",
+    "ffn_up": "feed_forward.up_proj",
+    "ffn_down": "feed_forward.down_proj",
+}
+_JAMBA = (
+    _BESIDE_MAMBA
+    | _mamba1("mamba")
     | {
-        "attn_norm": "input_layernorm",
-        "ffn_norm": "pre_ff_layernorm",
-        "ffn_gate": "feed_forward.gate_proj",
-        "ffn_up": "feed_forward.up_proj",
-        "ffn_down": "feed_forward.down_proj",
+        "ssm_dt_norm": "mamba.dt_layernorm",
+        "ssm_b_norm": "mamba.b_layernorm",
+        "ssm_c_norm": "mamba.c_layernorm",
+        "ffn_gate_inp": "feed_forward.router",
+        "ffn_down_exps.weight": "feed_forward.experts.down_proj",
     }
 )
+_FINAL = _outside("model.embed_tokens.weight", "model.final_layernorm.weight")
+_BACKBONE = _outside("backbone.embeddings.weight", "backbone.norm_f.weight")
+_KIMI = {
+    **FAMILIES["deepseek2"].names,
+    "ssm_conv1d_q": "self_attn.q_conv1d",  # as its checkpoints call them: the library puts the three together
+    "ssm_conv1d_k": "self_attn.k_conv1d",
+    "ssm_conv1d_v": "self_attn.v_conv1d",
+    "ssm_a.weight": "self_attn.forget_gate.A_log",
+    "ssm_dt.bias": "self_attn.forget_gate.dt_bias",
+    "ssm_f_a": "self_attn.forget_gate.f_a_proj",
+    "ssm_f_b": "self_attn.forget_gate.f_b_proj",
+    "ssm_beta": "self_attn.b_proj",
+    "ssm_g_a": "self_attn.g_a_proj",
+    "ssm_g_b": "self_attn.g_b_proj",
+    "ssm_norm": "self_attn.o_norm",
+}
+_OF_KIMI: Mapping[str, Change] = {
+    **dict.fromkeys(("ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"), "channels"), "ssm_a": "log of heads",
+}  # fmt: skip
+
+
+def _alone(model_type: str, names: Mapping[str, str]) -> Family:
+    """A network whose layers are a norm and a mixer each, and none of them attends."""
+    return Family(
+        model_type,
+        {**names, "attn_norm": "norm"},
+        _CHANGES,
+        layers_differ=True,
+        outside=_BACKBONE,
+        layers="backbone.layers",
+        attends=False,
+    )
+
 
 STATES: Mapping[str, Family] = {
     "lfm2": Family("lfm2", _LFM2, _CHANGES, layers_differ=True, outside=_LFM2_OUTSIDE),
@@ -116,8 +161,17 @@ STATES: Mapping[str, Family] = {
     "granitehybrid": Family("granitemoehybrid", _GRANITE, _PERMUTED, _GRANITE_MERGED, layers_differ=True),
     "nemotron_h": _NEMOTRON_FAMILY,
     "nemotron_h_moe": _NEMOTRON_FAMILY,
-    "falcon-h1": Family(
-        "falcon_h1", _FALCON_H1, _CHANGES, outside=_outside("model.embed_tokens.weight", "model.final_layernorm.weight")
+    "falcon-h1": Family("falcon_h1", _BESIDE_MAMBA | _mamba2("mamba"), _CHANGES, outside=_FINAL),
+    "jamba": Family(
+        "jamba",
+        _JAMBA,
+        _CHANGES,
+        (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
+        layers_differ=True,
+        outside=_FINAL,
     ),
+    "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, FAMILIES["deepseek2"].merged, layers_differ=True),
+    "mamba": _alone("mamba", _mamba1("mixer")),
+    "mamba2": _alone("mamba2", _mamba2("mixer")),
 }
 """By `general.architecture`."""

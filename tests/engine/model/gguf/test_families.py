@@ -1,6 +1,5 @@
 """GGUF files of every network that is read besides the first ones: what is opened is what the file was made of."""
 
-import itertools
 import struct
 from pathlib import Path
 from typing import Any
@@ -21,35 +20,25 @@ from engine.model.gguf.packed_blocks import Gguf
 from engine.model.gguf.settings import Settings
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
-from engine.model.streamable_network import build_streamable
-from engine.weights.planning.arrangement import Tier
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
+from tests.engine.gguf_states import EXPERTS, LATENT, SCALES, WITH_MIXERS
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.test_facts import facts_of
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, tiny_model
-from tests.engine.weights.stand_in import StandInCopyStream
-from tests.engine.weights.test_packed_stream import CPU, resident, same, streamed, streamed_of
+from tests.engine.weights.test_packed_stream import resident, same, streamed_of
 
 PLAIN = Gguf((next(kind for kind in TYPES if kind.name == "F32"),))
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
 WINDOWS = {"sliding_window": WINDOW, "layer_types": MIXED[:2]}
-EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 ROUTED = {
     "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
     "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5,
 }  # fmt: skip
-LATENT = {
-    "kv_lora_rank": 32, "q_lora_rank": 24, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 32,
-    "num_key_value_heads": 4, "head_dim": 8,
-}  # fmt: skip
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 128}
 TIED = {"tie_word_embeddings": True}
-SCALES = {
-    "attention_multiplier": 0.125, "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logits_scaling": 2.0
-}  # fmt: skip
 GEMMA4 = {
     **TIED, "num_hidden_layers": 4, "layer_types": MIXED, "sliding_window": WINDOW, "global_head_dim": 32,
     "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 131, "final_logit_softcapping": 30.0,
@@ -157,37 +146,7 @@ WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
     "qwen3next": ("qwen3_next", {**STATES, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
 }
-CONVOLUTIONS = {**TIED, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False}
-ALTERNATING = ["linear_attention", "full_attention"]
-MAMBA = {"mamba_n_heads": 8, "mamba_d_state": 16}
-GRANITE = {**SCALES, **MAMBA, "layer_types": ALTERNATING, "shared_intermediate_size": 96}
-NEMOTRON = {
-    "layers_block_type": ["linear_attention", "moe", "full_attention"], "mamba_num_heads": 8, "mamba_head_dim": 16,
-    "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
-    "moe_shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "time_step_min": 1e-30,
-}  # fmt: skip
-FALCON = {  # multipliers are powers of 2: those that the converter multiplies with change no bit
-    **MAMBA, "mamba_d_ssm": 96, "mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_norm_before_gate": False,
-    "embedding_multiplier": 4.0, "lm_head_multiplier": 0.5, "mlp_multipliers": [0.5, 2.0], "key_multiplier": 0.5,
-    "attention_in_multiplier": 2.0, "attention_out_multiplier": 0.25, "ssm_in_multiplier": 2.0,
-    "ssm_out_multiplier": 0.5, "ssm_multipliers": [0.5, 2.0, 0.25, 4.0, 0.5],
-}  # fmt: skip
-WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "lfm2": ("lfm2", CONVOLUTIONS),
-    "lfm2moe": ("lfm2_moe", {**CONVOLUTIONS, **EXPERTS, "num_dense_layers": 1}),
-    "granite hybrid": ("granitemoehybrid", {**GRANITE, "num_local_experts": 0}),
-    "granite hybrid of experts": ("granitemoehybrid", {**GRANITE, "num_local_experts": 4, "num_experts_per_tok": 2}),
-    "nemotron_h": (
-        "nemotron_h",
-        {**NEMOTRON, "layers_block_type": ["linear_attention", "mlp", "full_attention"], "n_routed_experts": 0},
-    ),
-    "nemotron_h of experts": ("nemotron_h", {**NEMOTRON, "routed_scaling_factor": 2.5}),
-    "nemotron_h of latents": ("nemotron_h", {**NEMOTRON, "moe_latent_size": 32}),
-    "falcon-h1": ("falcon_h1", FALCON),
-    "falcon-h1 with norms": ("falcon_h1", {**FALCON, "mamba_rms_norm": True}),
-}
 MADE |= WITH_MIXERS
-OF_STATES = tuple(WITH_MIXERS)
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 FEW = (
@@ -267,37 +226,6 @@ def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path:
         streamed_of(checkpoint, ["ssd"] * model.config.num_hidden_layers),
         expected,
     )
-
-
-@pytest.mark.parametrize(
-    ("case", "kind"),
-    choose(
-        [("lfm2moe", "Q8_0"), ("granite hybrid of experts", "Q4_K"), ("nemotron_h of experts", "Q4_K")],
-        [*itertools.product(OF_STATES, ("Q8_0", "Q4_K"))],
-    ),
-)
-def test_packed_layers_of_state_streamed_equal_resident_equal_decoded(case: str, kind: str, tmp_path: Path) -> None:
-    model = make(case, hidden_size=256)
-    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
-    expected = logits(rounded(model, kind))
-    assert same(resident(checkpoint, torch.float32), expected)
-    tiers: list[Tier] = ["ssd"] * model.config.num_hidden_layers
-    assert same(streamed_of(checkpoint, tiers), expected)
-    streamable = build_streamable(checkpoint, torch.float32, CPU)
-    assert same(streamed(streamable, tiers, StandInCopyStream(), cache_bytes=1 << 20)[0], expected), "experts alone"
-
-
-@pytest.mark.parametrize("case", choose(("lfm2", "nemotron_h of experts"), OF_STATES))
-def test_layers_of_state_are_planned_for_as_those_of_safetensors(case: str, tmp_path: Path) -> None:
-    model = make(case)
-    model.save_pretrained(tmp_path)
-    saved = model_sizes(open_checkpoint(str(tmp_path)))
-    sizes = model_sizes(open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model))))
-    for key in ("vocabulary", "hidden", "heads", "query_width", "eager", "carried"):
-        assert getattr(sizes, key) == getattr(saved, key), key
-    for found, expected in zip(sizes.layers, saved.layers, strict=True):
-        for key in ("elements", "active_elements", "kv_width", "state", "experts", "chosen", "kv_scales"):
-            assert getattr(found, key) == getattr(expected, key), key
 
 
 ROPE_FREQS = {"rope_freqs.weight": torch.ones(8)}
@@ -385,6 +313,18 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "positions that count beside states": (
         raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True}),
         "finetuned",
+    ),
+    "attention that comes irregularly": (
+        raw("jamba", **{**STATE_ENTRIES, "block_count": 6, "attention__head_count_kv": [0, 1, 0, 0, 1, 1]}),
+        "head_count_kv",
+    ),
+    "attention that comes late": (
+        raw("jamba", **{**STATE_ENTRIES, "block_count": 4, "attention__head_count_kv": [0, 0, 1, 1]}),
+        "head_count_kv",
+    ),
+    "latent keys narrower than what turns": (
+        raw("kimi-linear", **{**LATENT_ENTRIES, **STATE_ENTRIES, "attention__key_length_mla": 8}),
+        "key_length_mla",
     ),
     "frequencies that are not there": (raw("gemma4", **GEMMA4_ENTRIES), r"rope\.dimension_count"),
     "keys without values": (
