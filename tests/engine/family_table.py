@@ -8,7 +8,7 @@ from textwrap import fill
 
 import transformers
 
-from engine.model.gguf.names import FAMILIES
+from engine.model.gguf.config import KNOWN
 from tests.engine.family_proof import Standing, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def write_table(rows: Sequence[Verdict]) -> None:
 
 def gguf_section() -> str:
     """What stands behind the table: the networks that are read from GGUF files."""
-    listed = ", ".join(f"`{name}`" for name in sorted(FAMILIES))
+    listed = ", ".join(f"`{name}`" for name in sorted(KNOWN))
     return FOOT.format(architectures=fill(listed, 120, break_on_hyphens=False))
 
 

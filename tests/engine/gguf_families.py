@@ -7,6 +7,8 @@ import gguf
 import torch
 from torch import Tensor
 
+from tests.engine.gguf_states import BY_LAYER, MIXING, STATES, granite, of_state
+
 Named = tuple[str, Tensor]
 ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
@@ -24,10 +26,16 @@ ARCHITECTURES = {
     "glm_moe_dsa": "glm-dsa",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
+    "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
+    "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
+    "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
-PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo"}
+PERMUTED = {
+    "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
+    "nemotron_h", "nemotron_h_moe",
+}  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2", "deepseek32", "glm-dsa"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear"}
 FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -43,13 +51,24 @@ ALONE = {
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
     "mlp.expert_bias": "exp_probs_b.bias",
     "altup.correct_output_scale": "altup_correct_scale.weight",
+    "feed_forward.expert_bias": "exp_probs_b.bias",
+    "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
 }
+
+
+def architecture_of(config: Any) -> str:
+    """What the converter calls this network."""
+    found = ARCHITECTURES[config.model_type]
+    return f"{found}_moe" if found == "nemotron_h" and "moe" in config.layer_types else found
 
 
 def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
     """What the converter makes of a weight, under names that the package's table knows, or final ones."""
-    block, _, name = own.removeprefix("model.layers.").partition(".")
-    prefix = f"blk.{block}." if own.startswith("model.layers.") else ""
+    if architecture in MIXING:
+        own, tensor = of_state(own, tensor, config, architecture)
+    inside = own.removeprefix("model.layers.").removeprefix("backbone.layers.")
+    block, _, name = inside.partition(".")
+    prefix = f"blk.{block}." if inside != own else ""
     if name.startswith("linear_attn."):
         tensor = _tiled(name, tensor, config, 1 if architecture == "qwen3next" else 0)
     if name == "linear_attn.in_proj_qkvz.weight":
@@ -58,13 +77,13 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
         yield prefix + ALONE[name].removesuffix(".bias" if architecture == "hy_v3" else ""), tensor
-    elif architecture in LATENT and name == "self_attn.kv_b_proj.weight":
-        heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
-        yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
-        yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
-    elif name == "shared_mlp.input_linear.weight":
-        yield from zip((f"{prefix}ffn_gate_shexp.weight", f"{prefix}ffn_up_shexp.weight"), tensor.chunk(2), strict=True)
-    elif architecture in PERMUTED and name.startswith(("self_attn.q_proj", "self_attn.k_proj")):
+    elif architecture in LATENT and name in ("self_attn.conv1d.weight", "self_attn.kv_b_proj.weight"):
+        yield from _parted(prefix, name, tensor, config)
+    elif name.startswith("shared_mlp."):
+        ending = "_shexp.weight" if config.num_local_experts else ".weight"
+        kinds = ("gate", "up") if "input" in name else ("down",)
+        yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
+    elif architecture in PERMUTED and (".q_proj." in name or ".k_proj." in name):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
     elif is_plus_one(architecture, own):
@@ -78,6 +97,17 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
 def is_plus_one(architecture: str, own: str) -> bool:
     """Whether 1 is added to a weight."""
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """What latents become keys and values by, and the convolution of queries, keys and values."""
+    if name == "self_attn.conv1d.weight":
+        for part, kind in zip(tensor.chunk(3), "qkv", strict=True):
+            yield f"{prefix}ssm_conv1d_{kind}.weight", part.unsqueeze(1).unsqueeze(0)
+        return
+    heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
+    yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
+    yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
 
 
 def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -131,13 +161,19 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
         width = config.per_layer_config[full].head_dim
         turning = int(width * factor / 2)
         yield "rope_freqs.weight", torch.tensor([1.0] * turning + [1e30] * (width // 2 - turning))
-    if config.rope_parameters.get("rope_type") == "longrope":
+    if rope_of(config).get("rope_type") == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
     if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
         yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def rope_of(config: Any) -> dict[str, Any]:
+    """The rotary embedding of layers that see everything; empty without positions."""
+    rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    return dict(rope.get("full_attention", rope))
 
 
 def predicting_layers(config: Any, architecture: str) -> int:
@@ -151,12 +187,31 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         tensor = tensor.mT
     if "down_proj" in name:
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
+    elif name.endswith(".up_proj"):
+        yield f"{prefix}ffn_up_exps.{leaf}", tensor
     elif architecture == "gemma4":
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
         for part, kind in zip(parts, ("gate", "up"), strict=True):
             yield f"{prefix}ffn_{kind}_exps.{leaf}", part.contiguous()
+
+
+def key_value_heads(config: Any, architecture: str) -> int | list[int]:
+    """For all layers, or for each: those that keep a state have none."""
+    heads = 1 if architecture in LATENT else getattr(config, "num_key_value_heads", 0)
+    return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
+
+
+def widths(config: Any, architecture: str) -> int | list[int]:
+    """Of what follows attention, for all layers, or for each."""
+    if architecture in ("mamba", "mamba2"):
+        return 0
+    if not architecture.startswith("nemotron_h"):
+        own = (getattr(config, name, None) for name in ("intermediate_size_mlp", "prefix_dense_intermediate_size"))
+        return int(next(filter(None, own), config.intermediate_size))
+    width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
+    return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]
 
 
 def describe(writer: Any, config: Any, architecture: str) -> None:
@@ -309,13 +364,6 @@ def _scales(writer: Any, config: Any) -> None:
     writer.add_logit_scale(config.logits_scaling)
 
 
-def _granite(writer: Any, config: Any) -> None:
-    writer.add_attention_scale(config.attention_multiplier)
-    _scales(writer, config)
-    if shared := getattr(config, "shared_intermediate_size", 0):
-        writer.add_expert_shared_feed_forward_length(shared)
-
-
 def _olmo2(writer: Any, config: Any) -> None:
     if config.model_type == "olmo3":
         _window_list(writer, config)
@@ -390,8 +438,8 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "ernie4_5-moe": _ernie_moe,
     "minimax-m2": lambda writer, _: writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID),
     "hunyuan-moe": _hunyuan_moe,
-    "granite": _granite,
-    "granitemoe": _granite,
+    "granite": granite,
+    "granitemoe": granite,
     "olmo2": _olmo2,
     "minicpm": _scales,
     "olmo": _olmo,
@@ -403,4 +451,5 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "mimo2": _mimo2,
     "deepseek32": _deepseek2,
     "glm-dsa": _deepseek2,
+    **STATES,
 }

@@ -16,15 +16,18 @@ from torch import Tensor
 
 from tests.engine.gguf_blocks import ENCODERS
 from tests.engine.gguf_families import (
-    ARCHITECTURES,
     FUSED,
     LATENT,
+    architecture_of,
     changed,
     describe,
     extras,
     is_plus_one,
+    key_value_heads,
     predicting_layers,
+    rope_of,
     turns_experts,
+    widths,
 )
 
 Array = NDArray[Any]
@@ -32,6 +35,10 @@ Array = NDArray[Any]
 ALIKE = {"hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
+PLAIN = (  # also where they are no vectors
+    "norm.weight", "bias", "gate_inp.weight", "conv1d.weight", "conv.weight", "conv1d_q.weight", "conv1d_k.weight",
+    "conv1d_v.weight", "ssm_a", "A_log", "ssm_d",
+)  # fmt: skip
 
 
 def write_gguf(
@@ -49,7 +56,7 @@ def write_gguf(
     `architecture`, if it is not the usual one of the model's kind.
     """
     config = model.config.get_text_config()
-    architecture = architecture or ARCHITECTURES[config.model_type]
+    architecture = architecture or architecture_of(config)
     tensors = [
         *fused(stored_tensors(model.state_dict(), config, architecture), architecture),
         *extras(config, architecture),
@@ -76,7 +83,7 @@ def write_gguf(
 def rounded(model: Any, kind: str) -> Any:
     """The model itself, with every weight as `write_gguf` stores it, decoded by the package."""
     config = model.config.get_text_config()
-    architecture = ARCHITECTURES[config.model_type]
+    architecture = architecture_of(config)
     for own, tensor in model.state_dict().items():
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
         rows = (tensor.mT if turned else tensor).contiguous()
@@ -84,6 +91,8 @@ def rounded(model: Any, kind: str) -> Any:
         plus = 1.0 if is_plus_one(architecture, own) else 0.0
         meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
         tensor.copy_(meant.mT if turned else meant)
+        if own.endswith("A_log"):
+            tensor.copy_(tensor.exp().log())  # what is stored are the negative exponentials
     return model
 
 
@@ -104,7 +113,7 @@ def decode(stored: Array, kind: str) -> Array:
 
 def fitting(kind: str, name: str, tensor: Tensor) -> str:
     """The kind that a tensor is stored in, see `write_gguf`."""
-    if tensor.ndim < 2 or name.endswith(("norm.weight", "bias", "gate_inp.weight")):
+    if tensor.ndim < 2 or name.endswith(PLAIN):
         return "F32"
     elements, _ = gguf.GGML_QUANT_SIZES[Kind[kind]]
     if tensor.shape[-1] % elements == 0:
@@ -127,10 +136,9 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
         for name, made in changed(own, tensor, config, architecture):
-            stem, _, leaf = name.rpartition(".")
-            found = names.get_name(stem) if leaf in ("weight", "bias") else None
+            found = names.get_name(name, (".weight", ".bias"))
             assert found or name.startswith("blk."), name
-            yield (f"{found}.{leaf}" if found else name), made
+            yield found or name, made
 
 
 def fused(tensors: Iterator[tuple[str, Tensor]], architecture: str) -> Iterator[tuple[str, Tensor]]:
@@ -155,23 +163,23 @@ def _arch(architecture: str) -> Any:
 def write_config(writer: Any, config: Any, architecture: str) -> None:
     """What is said of every network, where its config has it."""
     writer.add_name("tiny")
-    writer.add_context_length(config.max_position_embeddings)
+    writer.add_context_length(getattr(config, "max_position_embeddings", 1 << 20))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
-    writer.add_head_count(config.num_attention_heads)
-    if epsilon := getattr(config, "rms_norm_eps", 0) or getattr(config, "norm_eps", 0):
+    writer.add_head_count(getattr(config, "num_attention_heads", 0))
+    epsilons = (getattr(config, name, 0) for name in ("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
+    if epsilon := next(filter(None, epsilons), 0):
         writer.add_layer_norm_rms_eps(epsilon)
-    for name in ("layer_norm_eps", "norm_epsilon", "norm_eps"):
+    for name in ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"):
         if epsilon := getattr(config, name, 0):
             writer.add_layer_norm_eps(epsilon)
-    rope = config.rope_parameters
-    rope = rope.get("full_attention", rope)
-    writer.add_rope_freq_base(float(rope["rope_theta"]))
+    rope = rope_of(config)
+    if rope:
+        writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
-        wide = getattr(config, "intermediate_size_mlp", None) or getattr(config, "prefix_dense_intermediate_size", None)
-        writer.add_feed_forward_length(wide or config.intermediate_size)
-        writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
-    if architecture not in LATENT | {"gemma4"}:
+        writer.add_feed_forward_length(widths(config, architecture))
+        writer.add_head_count_kv(key_value_heads(config, architecture))
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
         writer.add_key_length(head_dim)

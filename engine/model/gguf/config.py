@@ -11,17 +11,21 @@ from engine.model.gguf.mixture_configs import MIXTURES
 from engine.model.gguf.names import FAMILIES, OUTPUT, Family
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings, predicting_layers
+from engine.model.gguf.state_configs import STATES as OF_STATES
+from engine.model.gguf.state_names import STATES
 from engine.protocol.sentences import say, shown
 
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
-OWN = {**DENSE, **GEMMAS, **MIXTURES}
+OWN = {**DENSE, **GEMMAS, **MIXTURES, **OF_STATES}
+KNOWN = {**FAMILIES, **STATES}
+"""Every kind of network that is read, by `general.architecture`."""
 
 
 def family_of(header: GgufHeader, name: str) -> Family:
     """The kind of network in the file of the model called `name`; raises `ModelError` for one that is not known."""
-    family = FAMILIES.get(header.architecture)
+    family = KNOWN.get(header.architecture)
     if family is None:
         raise ModelError(
             say(
@@ -40,7 +44,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         raise settings.refused("block_count")
     heads = settings.whole("attention.head_count")
     width = settings.whole("embedding_length")
-    if not heads or not width:
+    if not width or (family.attends and not heads):
         raise settings.refused("attention.head_count")
     embedding = header.tensors.get(EMBEDDING)
     if embedding is None or len(embedding.shape) != 2:
@@ -54,18 +58,18 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         "vocab_size": embedding.shape[0],
         "hidden_size": width,
         "num_hidden_layers": settings.whole("block_count") - predicting_layers(settings),
-        "num_attention_heads": heads,
         "max_position_embeddings": settings.whole("context_length"),
         family.epsilon: settings.real(f"attention.{kind_of_norm}_epsilon"),
         "tie_word_embeddings": OUTPUT not in header.tensors,
-        "attention_bias": not {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}.isdisjoint(header.tensors),
-        "mlp_bias": "blk.0.ffn_up.bias" in header.tensors,
+        "attention_bias": header.has(".attn_q.bias") or header.has(".attn_qkv.bias"),
+        "mlp_bias": header.has(".ffn_up.bias"),
         **_token_ids(header),
     }
     if not family.layers_differ:
         config["intermediate_size"] = settings.whole("feed_forward_length", 0)
         config["num_key_value_heads"] = settings.whole("attention.head_count_kv", heads)
-    config |= _heads(header, settings, heads, width)
+    if family.attends:
+        config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width)}
     return config | OWN.get(settings.architecture, _nothing)(header, settings, config)
 
 

@@ -1,5 +1,6 @@
 """What a GGUF file holds, as a checkpoint of transformers would: its config, its weights by their names there."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from engine.model.gguf.names import (
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
-    OUTSIDE,
     STACKS,
     Change,
     Family,
@@ -79,9 +79,9 @@ class _Adding:
 
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
-        if tensor.name in OUTSIDE:
+        if outside := self._family.outside.get(tensor.name):
             change: Change = "norm" if tensor.name == "output_norm.weight" else ""
-            self._place(OUTSIDE[tensor.name], tensor, change)
+            self._place(outside, tensor, change)
             return
         if tensor.name in STACKS and len(tensor.shape) == 3:
             for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
@@ -93,7 +93,7 @@ class _Adding:
         name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
         if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
             return
-        layer = f"model.layers.{index}."
+        layer = f"{self._family.layers}.{index}."
         expert = OWN_EXPERT.fullmatch(name)
         if merged := self._merged.get(name):
             self._parts.setdefault((layer, kind, merged), {})[name] = tensor
@@ -160,9 +160,8 @@ class _Adding:
         return self._contents.predicting_layers > 0 and index >= layers
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
-        if change == "row" and len(tensor.shape) == 1:
-            tensor = replace(tensor, shape=(1, *tensor.shape))
-        shape, form = tensor.shape, Gguf((tensor.kind,))
+        tensor = replace(tensor, shape=_shape_of(tensor, change))
+        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change in ("log", "log of heads"))
         if change in ("query", "key"):
             heads = self._heads(change)
             if not shape or shape[0] % (2 * heads):
@@ -243,6 +242,22 @@ def _rows(tensor: GgufTensor, counts: Sequence[int]) -> list[GgufTensor]:
     ends = [tensor.begin + row * count for count in accumulate(counts, initial=0)]
     parts = zip(counts, pairwise(ends), strict=True)
     return [replace(tensor, shape=(count, *tensor.shape[1:]), begin=begin, end=end) for count, (begin, end) in parts]
+
+
+def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
+    """The shape that transformers gives a tensor to which the converter may have given another one."""
+    shape = tensor.shape
+    if change == "row" and len(shape) == 1:
+        return (1, *shape)
+    if change == "flat":
+        return (math.prod(shape),)
+    if change == "log":
+        return tuple(length for length in shape if length > 1) or (1,)
+    if change == "log of heads":
+        return (1, 1, math.prod(shape), 1)
+    if change == "channels" and len(shape) > 1:
+        return (math.prod(shape[:-1]), 1, shape[-1])
+    return shape
 
 
 def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:

@@ -8,9 +8,12 @@ Config = dict[str, object]
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
-def granite_scales(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """The numbers by which Granite multiplies; what is not said is 1, or for scores what is usual."""
-    if not settings.flag("rope.scaling.finetuned", default=True):  # as it says that positions do not count
+def granite_scales(_header: GgufHeader, settings: Settings, config: Config, counts_positions: bool = True) -> Config:
+    """The numbers by which Granite multiplies; what is not said is 1, or for scores what is usual.
+
+    Raises `ModelError` unless positions count in attention, or do not, as `counts_positions` says.
+    """
+    if settings.flag("rope.scaling.finetuned", default=True) != counts_positions:  # it is called so
         raise settings.refused("rope.scaling.finetuned")
     head_dim = config["head_dim"]
     assert isinstance(head_dim, int)

@@ -52,6 +52,10 @@ class GgufHeader:
         """The kind of network as llama.cpp calls it; empty if the file does not say."""
         return architecture_of(self.metadata)
 
+    def has(self, ending: str) -> bool:
+        """Whether there is a tensor whose name ends so, in whatever layer."""
+        return any(name.endswith(ending) for name in self.tensors)
+
 
 def read_gguf(shards: Sequence[Path], sizes: Mapping[str, int] = MappingProxyType({})) -> GgufHeader:
     """The header of one file, or of all files of a split model in their order.

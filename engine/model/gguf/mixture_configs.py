@@ -101,7 +101,7 @@ def _routed(settings: Settings) -> Config:
     }
 
 
-def _sigmoid_routed(settings: Settings) -> Config:
+def sigmoid_routed(settings: Settings) -> Config:
     if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
         raise settings.refused("expert_gating_func")
     return _routed(settings)
@@ -132,7 +132,7 @@ def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:
         raise settings.refused("attention.indexer.types")
     return {
         **_latent(settings),
-        **_sigmoid_routed(settings),
+        **sigmoid_routed(settings),
         "index_topk": settings.whole("attention.indexer.top_k"),
         "index_head_dim": settings.whole("attention.indexer.key_length"),
         "index_n_heads": settings.whole("attention.indexer.head_count"),
@@ -161,13 +161,13 @@ def _deepseek_gating(settings: Settings, config: Config) -> int:
 
 
 def _glm4_moe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    return {**_sigmoid_routed(settings), "use_qk_norm": "blk.0.attn_q_norm.weight" in header.tensors}
+    return {**sigmoid_routed(settings), "use_qk_norm": "blk.0.attn_q_norm.weight" in header.tensors}
 
 
 def _dots1(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     layers = config["num_hidden_layers"]
     assert isinstance(layers, int)
-    return {**_sigmoid_routed(settings), "sliding_window": None, "layer_types": [FULL] * layers}
+    return {**sigmoid_routed(settings), "sliding_window": None, "layer_types": [FULL] * layers}
 
 
 def _minimax_m2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:

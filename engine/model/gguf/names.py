@@ -6,12 +6,17 @@ The names are those of `gguf.constants.MODEL_TENSORS`; what llama.cpp's converte
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-Change = Literal["", "query", "key", "norm", "turned", "row", "values", "values behind keys", "of values", "decay"]
+Change = Literal[
+    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads",
+    "values", "values behind keys", "of values", "decay",
+]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
-matrix turned; took the first of two dimensions away, of length 1, or left it. In layers with a state, whose key heads
+matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix of a vector; took the
+middle one of a convolution's dimensions away, of length 1; took the negative of exponentials, and may have added
+dimensions of length 1; did so, where heads are the third of four dimensions. In layers with a state, whose key heads
 have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
 those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
@@ -99,6 +104,8 @@ class Family:
     `names`: by llama.cpp's names, or by these with their kind (`x.bias`) for whole names of transformers' parameters.
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
+    `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
+    `attends`: whether any layer has attention.
     """
 
     model_type: str
@@ -108,6 +115,9 @@ class Family:
     norms_plus_one: bool = False
     layers_differ: bool = False
     epsilon: str = "rms_norm_eps"
+    outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
+    layers: str = "model.layers"
+    attends: bool = True
 
 
 def _stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import nn
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
@@ -21,20 +22,27 @@ from engine.weights.streaming.stored_weight import (
     share_out_head,
 )
 from tests.engine.gguf_files import write_gguf
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import BASE, random_model
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
 
 CPU = torch.device("cpu")
 VOCABULARY, WIDTH, FEW_ROWS = 199, 256, 4
-WIDE: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": 2}
+WIDE: dict[str, Any] = {
+    "vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 2
+}  # fmt: skip
 
 
 def network_of(
-    folder: Path, kind: str, tied: bool, leaves_tables: bool = True, dtype: torch.dtype = torch.float32
+    folder: Path,
+    kind: str,
+    tied: bool,
+    leaves_tables: bool = True,
+    dtype: torch.dtype = torch.float32,
+    family: str = "llama",
 ) -> StreamableNetwork:
     """Of a file in blocks of this kind; its layers have no weights yet."""
-    model = tiny_model("llama", **WIDE, tie_word_embeddings=tied)
+    model = random_model(transformers.CONFIG_MAPPING[family](**{**BASE, **WIDE, "tie_word_embeddings": tied}))
     path = write_gguf(folder / "m.gguf", model, kind)
     return build_streamable(open_checkpoint(str(path)), dtype, CPU, leaves_tables)
 
@@ -50,11 +58,14 @@ def tables_of(model: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("kind", "tied"), [("Q4_K", True), ("Q6_K", False), ("Q8_0", False)])
-def test_tables_stay_as_they_are_packed(kind: str, tied: bool, dtype: torch.dtype, tmp_path: Path) -> None:
-    decoded = network_of(tmp_path, kind, tied, leaves_tables=False, dtype=dtype).network.model
+@pytest.mark.parametrize(
+    ("kind", "tied", "family"),
+    [("Q4_K", True, "llama"), ("Q6_K", False, "llama"), ("Q8_0", False, "llama"), ("Q8_0", True, "mamba")],
+)
+def test_tables_stay_as_they_are_packed(kind: str, tied: bool, family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    decoded = network_of(tmp_path, kind, tied, leaves_tables=False, dtype=dtype, family=family).network.model
     whole = [table.data for table in tables_of(decoded)]
-    made = network_of(tmp_path, kind, tied, dtype=dtype)
+    made = network_of(tmp_path, kind, tied, dtype=dtype, family=family)
     model: Any = made.network.model
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert all(table.is_meta for table in tables_of(model)), "nothing is decoded"

@@ -207,8 +207,8 @@ TWOS = struct.pack("<f", 2.0) * 4096
 
 REFUSED: dict[str, tuple[RawFile, str]] = {
     "an unknown architecture": (
-        RawFile(entries=[entry("general.architecture", STRING, text("mamba"))]),
-        "architecture 'mamba', which is not read",
+        RawFile(entries=[entry("general.architecture", STRING, text("rwkv7"))]),
+        "architecture 'rwkv7', which is not read",
     ),
     "no architecture": (RawFile(entries=[]), "architecture '', which is not read"),
     "a missing number": (llama(without="embedding_length"), "does not say 'llama.embedding_length'"),

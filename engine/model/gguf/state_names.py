@@ -1,0 +1,177 @@
+"""What llama.cpp calls the weights of networks with Mamba, short convolutions and other states, see `names`."""
+
+from collections.abc import Mapping
+
+from engine.model.gguf.names import FAMILIES, GATES, OUTSIDE, SHARED_GATE, SHARED_UP, UPS, Change, Family, Merged
+
+
+def _outside(embedding: str, norm: str) -> dict[str, str]:
+    return {**OUTSIDE, "token_embd.weight": embedding, "output_norm.weight": norm}
+
+
+def _attention(module: str = "self_attn", output: str = "o_proj") -> dict[str, str]:
+    projections = {"attn_q": "q_proj", "attn_k": "k_proj", "attn_v": "v_proj", "attn_output": output}
+    return {name: f"{module}.{own}" for name, own in projections.items()}
+
+
+def _mamba2(module: str) -> dict[str, str]:
+    return {
+        "ssm_in": f"{module}.in_proj",
+        "ssm_conv1d": f"{module}.conv1d",
+        "ssm_norm": f"{module}.norm",
+        "ssm_out": f"{module}.out_proj",
+        "ssm_a.weight": f"{module}.A_log",
+        "ssm_d.weight": f"{module}.D",
+        "ssm_dt.bias": f"{module}.dt_bias",
+    }
+
+
+def _mamba1(module: str) -> dict[str, str]:
+    names = {name: own for name, own in _mamba2(module).items() if name not in ("ssm_norm", "ssm_dt.bias")}
+    return {**names, "ssm_x": f"{module}.x_proj", "ssm_dt": f"{module}.dt_proj"}
+
+
+_CHANGES: Mapping[str, Change] = {
+    "ssm_conv1d": "channels", "shortconv.conv": "channels", "ssm_a": "log", "ssm_d": "flat", "ssm_norm": "flat",
+}  # fmt: skip
+_PERMUTED: Mapping[str, Change] = {**_CHANGES, "attn_q": "query", "attn_k": "key"}
+
+_LFM2 = _attention(output="out_proj") | {
+    "attn_norm": "operator_norm",
+    "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm",
+    "shortconv.in_proj": "conv.in_proj",
+    "shortconv.conv": "conv.conv",
+    "shortconv.out_proj": "conv.out_proj",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3",
+    "ffn_down": "feed_forward.w2",
+}
+_LFM2_MOE = _LFM2 | {
+    "ffn_gate_inp": "feed_forward.gate",
+    "ffn_down_exps.weight": "feed_forward.experts.down_proj",
+    "exp_probs_b.bias": "feed_forward.expert_bias",
+}
+_LFM2_NORM = "model.embedding_norm.weight"
+_LFM2_OUTSIDE = {**OUTSIDE, "output_norm.weight": _LFM2_NORM, "token_embd_norm.weight": _LFM2_NORM}
+_GRANITE = (
+    _attention()
+    | _mamba2("mamba")
+    | {
+        "attn_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_gate_inp": "block_sparse_moe.router",
+        "ffn_down_exps.weight": "block_sparse_moe.experts.down_proj",
+        "ffn_down_shexp": "shared_mlp.output_linear",
+        "ffn_down": "shared_mlp.output_linear",
+    }
+)
+_GRANITE_MERGED = (
+    Merged("block_sparse_moe.experts.gate_up_proj", (GATES, UPS), "joined"),
+    Merged("shared_mlp.input_linear.weight", (SHARED_GATE, SHARED_UP), "joined"),
+    Merged("shared_mlp.input_linear.weight", ("ffn_gate", "ffn_up"), "joined"),  # of those without experts
+)
+_NEMOTRON = (
+    _attention("mixer")
+    | _mamba2("mixer")
+    | {
+        "attn_norm": "norm",
+        "ffn_up": "mixer.up_proj",
+        "ffn_down": "mixer.down_proj",
+        "ffn_gate_inp": "mixer.gate",
+        "ffn_up_exps.weight": "mixer.experts.up_proj",
+        "ffn_down_exps.weight": "mixer.experts.down_proj",
+        "exp_probs_b.bias": "mixer.gate.e_score_correction_bias",
+        SHARED_UP: "mixer.shared_experts.up_proj",
+        "ffn_down_shexp": "mixer.shared_experts.down_proj",
+        "ffn_latent_down": "mixer.fc1_latent_proj",
+        "ffn_latent_up": "mixer.fc2_latent_proj",
+    }
+)
+_NEMOTRON_FAMILY = Family(
+    "nemotron_h",
+    _NEMOTRON,
+    _PERMUTED,
+    layers_differ=True,
+    outside=_outside("model.embeddings.weight", "model.norm_f.weight"),
+)
+_BESIDE_MAMBA = _attention() | {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "pre_ff_layernorm",
+    "ffn_gate": "feed_forward.gate_proj",
+    "ffn_up": "feed_forward.up_proj",
+    "ffn_down": "feed_forward.down_proj",
+}
+_JAMBA = (
+    _BESIDE_MAMBA
+    | _mamba1("mamba")
+    | {
+        "ssm_dt_norm": "mamba.dt_layernorm",
+        "ssm_b_norm": "mamba.b_layernorm",
+        "ssm_c_norm": "mamba.c_layernorm",
+        "ffn_gate_inp": "feed_forward.router",
+        "ffn_down_exps.weight": "feed_forward.experts.down_proj",
+    }
+)
+_FINAL = _outside("model.embed_tokens.weight", "model.final_layernorm.weight")
+_BACKBONE = _outside("backbone.embeddings.weight", "backbone.norm_f.weight")
+_KIMI = {
+    **FAMILIES["deepseek2"].names,
+    "ssm_conv1d_q": "self_attn.q_conv1d",  # as its checkpoints call them: the library puts the three together
+    "ssm_conv1d_k": "self_attn.k_conv1d",
+    "ssm_conv1d_v": "self_attn.v_conv1d",
+    "ssm_a.weight": "self_attn.forget_gate.A_log",
+    "ssm_dt.bias": "self_attn.forget_gate.dt_bias",
+    "ssm_f_a": "self_attn.forget_gate.f_a_proj",
+    "ssm_f_b": "self_attn.forget_gate.f_b_proj",
+    "ssm_beta": "self_attn.b_proj",
+    "ssm_g_a": "self_attn.g_a_proj",
+    "ssm_g_b": "self_attn.g_b_proj",
+    "ssm_norm": "self_attn.o_norm",
+}
+_OF_KIMI: Mapping[str, Change] = {
+    **dict.fromkeys(("ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"), "channels"), "ssm_a": "log of heads",
+}  # fmt: skip
+
+
+def _alone(model_type: str, names: Mapping[str, str]) -> Family:
+    """A network whose layers are a norm and a mixer each, and none of them attends."""
+    return Family(
+        model_type,
+        {**names, "attn_norm": "norm"},
+        _CHANGES,
+        layers_differ=True,
+        outside=_BACKBONE,
+        layers="backbone.layers",
+        attends=False,
+    )
+
+
+STATES: Mapping[str, Family] = {
+    "lfm2": Family("lfm2", _LFM2, _CHANGES, layers_differ=True, outside=_LFM2_OUTSIDE),
+    "lfm2moe": Family(
+        "lfm2_moe",
+        _LFM2_MOE,
+        _CHANGES,
+        (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
+        layers_differ=True,
+        outside=_LFM2_OUTSIDE,
+    ),
+    "granitehybrid": Family("granitemoehybrid", _GRANITE, _PERMUTED, _GRANITE_MERGED, layers_differ=True),
+    "nemotron_h": _NEMOTRON_FAMILY,
+    "nemotron_h_moe": _NEMOTRON_FAMILY,
+    "falcon-h1": Family("falcon_h1", _BESIDE_MAMBA | _mamba2("mamba"), _CHANGES, outside=_FINAL),
+    "jamba": Family(
+        "jamba",
+        _JAMBA,
+        _CHANGES,
+        (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
+        layers_differ=True,
+        outside=_FINAL,
+    ),
+    "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, FAMILIES["deepseek2"].merged, layers_differ=True),
+    "mamba": _alone("mamba", _mamba1("mixer")),
+    "mamba2": _alone("mamba2", _mamba2("mixer")),
+}
+"""By `general.architecture`."""
