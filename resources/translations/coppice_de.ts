@@ -11914,42 +11914,42 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Summe des Annahmevektors ist {number}, aber von den Kindern eines Knotens wird höchstens eines angenommen.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
-            <source>1 level</source>
-            <translation>1 Ebene</translation>
-        </message>
-        <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
-            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
-            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reader.py" />
             <source>As long as the draft could not read the text, every pass wrote one token.</source>
             <translation>Solange das Entwurfsmodell den Text nicht lesen konnte, schrieb jeder Durchlauf ein Token.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reasons.py" />
+            <source>1 level</source>
+            <translation>1 Ebene</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/reasons.py" />
+            <source>A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.</source>
+            <translation>Ein Baum lohnt sich hier nicht: Der beste, {size}, gäbe {cost}; also ein Token je Durchlauf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/tuning/reasons.py" />
             <source>Wider trees do not pay here: a chain of {size} promises {cost}.</source>
             <translation>Breitere Bäume lohnen sich hier nicht: Eine Kette, {size}, verspricht {cost}.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reasons.py" />
             <source>{count} levels</source>
             <translation>{count} Ebenen</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reasons.py" />
             <source>{nodes}, {levels} deep ({method})</source>
             <translation>{nodes} in {levels} ({method})</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reasons.py" />
             <source>{size} promise {cost}.</source>
             <translation>{size} versprechen {cost}.</translation>
         </message>
         <message>
-            <location filename="../../engine/speculation/tuning/auto.py" />
+            <location filename="../../engine/speculation/tuning/reasons.py" />
             <source>{tokens} tokens in {times} times the time of one</source>
             <translation>{tokens} Token in der {times}-fachen Zeit von einem</translation>
         </message>
@@ -12457,6 +12457,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/planning/placement.py" />
             <source>All {count} layers fit on the GPU.</source>
             <translation>Alle {count} Schichten passen auf die Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>Of those that stream, all but the experts stays as well.</source>
+            <translation>Von denen, die geladen werden, bleibt alles außer den Experten ebenfalls dort.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />
