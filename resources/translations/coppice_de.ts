@@ -4041,11 +4041,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
-            <source>It does not fit beside the target.</source>
-            <translation>Es passt nicht neben das Zielmodell.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/pairing/drafts.py" />
             <source>It has about {percent} % of the target's tokens, and is {ratio:.0f} times smaller</source>
             <translation>Es hat etwa {percent} % der Token des Zielmodells und ist {ratio:.0f}-mal kleiner</translation>
         </message>

@@ -79,19 +79,13 @@ class DraftChoice:
         )
 
 
-def choose_drafts(
-    target: Candidate, candidates: Iterable[Candidate], room_bytes: int | None = None
-) -> tuple[DraftChoice, ...]:
+def choose_drafts(target: Candidate, candidates: Iterable[Candidate]) -> tuple[DraftChoice, ...]:
     """An opinion on every candidate: those of the target's vocabulary first, the useless ones last.
 
     At most one is recommended, of the target's vocabulary: a good model that is here; else a head, the target's own
-    before others; else a model to download. `room_bytes`: what is left beside the target where the draft must be; None
-    if that is not known.
+    before others; else a model to download.
     """
-    choices = [
-        _opinion_of_head(target, each) if each.heads.is_head else _opinion(target, each, room_bytes)
-        for each in candidates
-    ]
+    choices = [(_opinion_of_head if each.heads.is_head else _opinion)(target, each) for each in candidates]
     heads = _own_heads(target) + [each for each in choices if _is_head_here(each)]
     choices = [each for each in choices if each not in heads]
     choices.sort(
@@ -121,7 +115,7 @@ def _opinion_of_head(target: Candidate, head: Candidate) -> DraftChoice:
     return DraftChoice(head, False, tr("It is a head that was made for a model of another size."))
 
 
-def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> DraftChoice:
+def _opinion(target: Candidate, draft: Candidate) -> DraftChoice:
     if fault := tr("It is the target itself.") if draft.source == target.source else draft.fault:
         return DraftChoice(draft, False, fault)
     ratio = _ratio(target, draft)
@@ -133,8 +127,6 @@ def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> Dra
     if common < _LEAST_COMMON:
         few = tr("It has another vocabulary: only about {percent} % of the target's tokens are in it.")
         return DraftChoice(draft, False, few.format(percent=int(100 * common)), common=common)
-    if room_bytes is not None and draft.bytes > room_bytes:
-        return DraftChoice(draft, False, tr("It does not fit beside the target."))
     if not draft.vocabulary or not target.vocabulary:
         return DraftChoice(draft, True, tr("Its vocabulary has not been compared yet."), to_check=True)
     return DraftChoice(draft, True, _remark(ratio, common), common=common)
