@@ -24,6 +24,7 @@ PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
     "states": "states of the context, and of a tree", "snapshots": "snapshots of states",
     "draft": "draft, all of it", "ring": "layers in transit", "scratch": "unpacking",
+    "expert_cache": "experts in use", "expert_stack": "experts of a layer, one by one",
     "ram_layers": "target layers", "transit": "layers in transit", "ssd": "target layers",
 }  # fmt: skip
 
@@ -208,7 +209,9 @@ def _lines(
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
     if common:
         yield common.words
-    device_parts = ("layers", "rest", "kv", "states", "buffers", "draft", "ring", "scratch")
+    device_parts = (
+        "layers", "rest", "kv", "states", "buffers", "draft", "ring", "scratch", "expert_cache", "expert_stack",
+    )  # fmt: skip
     memories: list[tuple[str, str, int, int | None, tuple[str, ...]]] = [
         ("Memory" if room.shared else "GPU", "device", taken.device, room.device, device_parts),
         ("RAM", "ram", taken.ram, room.ram, ("ram_layers", "transit", "snapshots")),

@@ -185,10 +185,9 @@ def _plan_with(target: Checkpoint, draft: Checkpoint | None, device: torch.devic
             ),
             say("Choose another draft, or none."),
         )
-    if case.seen:
-        work = case.work
-        tree = TreeYield(work.budget, work.tokens_per_pass, work.levels)
-        found = replace(found, forecast=outlook(case, found, tree))
+    # Also where the layers are placed for trees of another size: what is told is told of the one that was asked for.
+    tree = TreeYield(case.work.budget, case.work.tokens_per_pass, case.work.levels)
+    found = replace(found, forecast=outlook(case, found, tree))
     return replace(found, expected=expected_passes(case, found)) if case.is_measured else found
 
 

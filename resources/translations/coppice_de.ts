@@ -12455,8 +12455,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />
-            <source>Of those that stream, all but the experts stays as well.</source>
-            <translation>Von denen, die geladen werden, bleibt alles außer den Experten ebenfalls dort.</translation>
+            <source>Of those that stream, all but the experts stays as well, and {size} of the experts in use.</source>
+            <translation>Von denen, die geladen werden, bleibt alles außer den Experten ebenfalls dort, und von den benutzten Experten {size}.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />

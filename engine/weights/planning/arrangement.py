@@ -155,6 +155,8 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
 def with_experts(taken: Footprint, target: ModelNeeds, arrangement: Arrangement, room: Room) -> Footprint:
     """What an arrangement takes, with an expert cache in half of what it leaves free on the device.
 
+    Without a GPU, where trunks stay, in all of it but what the experts of a layer take: a cache then holds what is used
+    most of all layers, and gives more than a few layers that are there as a whole.
     Experts that run as they are stored need a stack as large as those of one layer beside the cache; others are decoded
     into the scratch layer, which is counted already. The cache is never larger than the experts that stream.
     """
@@ -167,7 +169,8 @@ def with_experts(taken: Footprint, target: ModelNeeds, arrangement: Arrangement,
     if room.shared:
         left = min(left, room.ram - room.ram_taken(taken.device, taken.ram))
     stack = largest if target.codec == "plain" else 0
-    cache = min(sum(moving), left // 2 - stack)
+    spare = min(left // 2, largest) if room.shared and arrangement.trunks else left // 2
+    cache = min(sum(moving), left - spare - stack)
     return replace(taken, expert_cache=cache, expert_stack=stack) if cache * LEAST_PART >= largest else taken
 
 

@@ -187,7 +187,7 @@ def plan(
     kept = with_snapshots(with_experts(taken, target, arrangement, room), snapshot, room) if fits else taken
     return Plan(
         verdict=verdict_of(arrangement) if fits or override.force else "no",
-        reason=explain(arrangement, taken, room),
+        reason=explain(arrangement, kept, room),
         arrangement=arrangement,
         layer_bytes=layer_bytes(target, arrangement),
         bytes=kept,
@@ -213,8 +213,13 @@ def verdict_of(arrangement: Arrangement) -> Verdict:
 def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     """Where the layers go; or, where that does not fit, what it would take and what there is."""
     if room.holds(taken.device, taken.ram):
-        trunks = say("Of those that stream, all but the experts stays as well.") if arrangement.trunks else ""
-        return joined((_where(arrangement, room), trunks)) if trunks else _where(arrangement, room)
+        if not arrangement.trunks:
+            return _where(arrangement, room)
+        held = say(
+            "Of those that stream, all but the experts stays as well, and {size} of the experts in use.",
+            size=gib(taken.expert_cache),
+        )
+        return joined((_where(arrangement, room), held))
     device_parts: dict[str, int] = {
         say("layers"): taken.layers,
         say("embeddings and head"): taken.rest,
