@@ -56,7 +56,7 @@ def change_look(window: MainWindow, _link: FakeLink, _qtbot: QtBot) -> None:
 
 def open_dialogs(window: MainWindow, _link: FakeLink, _qtbot: QtBot) -> None:
     do = window.actions_
-    for action in (do.preferences, do.models, do.server, do.palette):
+    for action in (do.preferences, do.models, do.server, do.palette, do.shortcuts, do.about, do.generation, do.compare):
         action.trigger()
         for dialog in (each for each in QApplication.topLevelWidgets() if each.isVisible() and each is not window):
             dialog.close()
