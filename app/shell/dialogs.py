@@ -77,6 +77,7 @@ def _shown(keys: Sequence[str]) -> str:
 
 def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     box = QMessageBox(parent)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(title)
     box.setText(paragraphs[0])
     box.setInformativeText("\n\n".join(paragraphs[1:]))

@@ -1,10 +1,14 @@
 """From a round to its text and back, and the rounds of a conversation of another day, in the whole window."""
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.archive import round_autosave
+from app.chat.history.records import RoundPlace
 from app.chat.text.message_text import MessageText
 from app.shell.window import MainWindow
 from app.tree.picture.canvas import TreeCanvas
@@ -181,3 +185,27 @@ def test_rounds_inside_closed_thinking_mark_its_line_and_are_shown_inside_when_i
     qtbot.waitUntil(lambda: point_at(inside, "First") and shown_round(window) == 2)
     thought.header.click()
     assert thought.header.property("marked")
+
+
+def test_very_many_rounds_are_looked_through_in_several_turns(
+    qtbot: QtBot, window: MainWindow, link: FakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(round_autosave, "_SLICE_SECONDS", 0.0)
+    converse(window, link, "one")
+    rounds, chat = window.conversations.rounds, window.chat.conversation
+    listed: list[int] = []
+    rounds.listed.connect(lambda keys: listed.append(len(keys)))
+    places = [RoundPlace(chat.leaf, 77, number, number, number, number + 1) for number in range(3_000)]
+    rounds._on_listed(chat.id, places)
+    assert listed == []
+    turns = 0
+    while not listed:
+        QApplication.processEvents()
+        turns += 1
+    assert listed == [3_000]
+    assert turns > 5
+    rounds._on_listed(chat.id, places)
+    window.actions_.new_chat.trigger()
+    for _ in range(2 * turns):
+        QApplication.processEvents()
+    assert listed == [3_000], "another chat is shown by then"

@@ -1,8 +1,8 @@
 """Saves the rounds of answers with their conversation, and loads them again with the text that they gave."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QObject, Signal, SignalInstance
+from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 
 from app.chat.archive.autosave import Autosave
 from app.chat.archive.worker import Archive
@@ -10,10 +10,14 @@ from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.history.records import RoundKey, RoundPlace, new_id
 from app.chat.history.token_origins import TokenOrigins
+from app.chat.typesetting.layout_cost import Budget
 from engine.protocol.messages import Round
 
 Run = tuple[int, int]
 """A message, and which of the requests that wrote on it."""
+
+_SLICE_SECONDS = 0.010  # of looking through what is listed, between two turns of the event loop
+_AT_ONCE = 250  # rounds, between two looks at the clock
 
 
 class RoundAutosave(QObject):
@@ -36,6 +40,9 @@ class RoundAutosave(QObject):
         self._origins: dict[int, TokenOrigins] = {}
         self._readers: dict[int, SignalInstance] = {}  # who gets what was ordered to be read, by the order
         self._new: list[tuple[RoundPlace, Round]] = []
+        self._listing: Iterator[None] = iter(())
+        self._turn = QTimer(self, singleShot=True, interval=0)
+        self._turn.timeout.connect(self._list_on)
         self._conversation = chat.conversation.id  # of those that are new
         chat.rounds_arrived.connect(self._on_rounds_arrived)
         chat.conversation_replaced.connect(self._on_replaced)
@@ -75,15 +82,28 @@ class RoundAutosave(QObject):
     def _on_replaced(self, conversation: Conversation) -> None:
         self._save()
         self._origins.clear()
+        self._listing = iter(())
         self._conversation = conversation.id
         if not conversation.is_empty:
             self._archive.list_rounds(conversation.id)
 
     def _on_listed(self, conversation: int, places: list[RoundPlace]) -> None:
-        if conversation != self._chat.conversation.id or not places:
-            return
+        if conversation == self._chat.conversation.id and places:
+            self._listing = self._list(places)
+            self._list_on()
+
+    def _list_on(self) -> None:
+        """A long chat has tens of thousands of rounds."""
+        budget = Budget(_SLICE_SECONDS)
+        for _ in self._listing:
+            if budget.is_spent:
+                self._turn.start()
+                return
+
+    def _list(self, places: list[RoundPlace]) -> Iterator[None]:
+        """Tell of them at the end; yields now and then."""
         found: dict[int, TokenOrigins] = {}
-        for each in places:
+        for count, each in enumerate(places, 1):
             if (each.message, each.run) not in self._requests:
                 self._know(self._next, (each.message, each.run))
                 self._next -= 1
@@ -91,9 +111,13 @@ class RoundAutosave(QObject):
             if each.message not in found:
                 found[each.message] = TokenOrigins(each.begin)
             found[each.message].extend(request, each.number, each.bonus, each.end)
+            if not count % _AT_ONCE:
+                yield
         for message, origins in found.items():
             self._origins.setdefault(message, origins.copy())
+        yield
         self.origins_found.emit(found)
+        yield
         self.listed.emit([(self._requests[each.message, each.run], each.number) for each in places])
 
     def _on_read(self, order: int, read: list[tuple[RoundKey, bytes | None]]) -> None:
