@@ -19,7 +19,7 @@ many = settings(max_examples=choose(30, 150), deadline=None)
 
 @many
 @given(models(), machines())
-def test_experts_take_a_part_of_what_is_left_and_make_passes_hardly_slower(target: ModelNeeds, machine: Machine) -> None:
+def test_experts_take_part_of_what_is_left_and_make_passes_hardly_slower(target: ModelNeeds, machine: Machine) -> None:
     found = plan(target, None, machine, WORK)
     dense = replace(target, layers=tuple(replace(layer, expert_bytes=0) for layer in target.layers))
     without = plan(dense, None, machine, WORK)

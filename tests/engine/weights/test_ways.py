@@ -15,7 +15,7 @@ from engine.weights.planning.machine import GIB, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, expected_distinct
 from engine.weights.planning.placement import Override
 from engine.weights.planning.seen import Given, Seen
-from engine.weights.planning.usual_rates import GPU_RATES
+from engine.weights.planning.usual_rates import CPU_RATES, GPU_RATES
 from engine.weights.planning.ways import ADVISED, Case, TreeYield, Ways, counts_of, largest_kept, ways_of
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
@@ -118,6 +118,17 @@ def test_a_row_of_a_sparse_mixture_streams_its_own_experts() -> None:
     assert given_.expert_seconds == pytest.approx(experts_bytes / 22e9 + 48 * 4 / 128 * 0.96e9 * 4 / 400e9)
     assert given_.link_seconds == pytest.approx(48 * 0.08e9 / 22e9)
     assert expected_distinct(128, 4, 1) == 4
+
+
+def test_a_processor_finds_more_of_what_a_text_uses_in_its_cache_than_chance_would_have_it() -> None:
+    target, machine = model(experts=128, chosen=4, count=4), Machine(Memory(1 << 40, has_gpu=False), CPU_RATES)
+    every = sum(layer.expert_bytes for layer in target.layers)
+    nearly_none, quarter = (
+        forecast(target, None, all_in("ssd", 4), machine, Workload(64), cache, ("single",)).expert_seconds
+        for cache in (every // 128, every // 4)
+    )
+    reading = 4 / 128 * every / (CPU_RATES.ssd * 1e9)
+    assert nearly_none - quarter == pytest.approx(reading / 2, rel=0.05), "of which a quarter would be chance"
 
 
 def test_a_cache_that_holds_all_experts_in_use_reads_fewer() -> None:
