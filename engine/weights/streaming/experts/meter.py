@@ -82,10 +82,14 @@ class ExpertMeter:
         size = rows.bit_length()
         self._compute[size] = _mean(self._compute.get(size), seconds)
 
-    def fetched(self, nbytes: int, seconds: float, waited: float) -> None:
-        """Experts of a layer were read one by one, while no whole layers were read; so long a pass waited for them."""
+    def fetched(self, nbytes: int, seconds: float, waited: float | None = None) -> None:
+        """Experts of a layer were read one by one, while no whole layers were read.
+
+        `waited`: so long the pass that needs them did nothing else; None for experts that a later pass may need.
+        """
         self._single.add(nbytes, seconds)
-        self._waited_share = _mean(self._waited_share, min(1.0, waited / seconds))
+        if waited is not None:
+            self._waited_share = _mean(self._waited_share, min(1.0, waited / seconds))
 
     def bound(self, experts: int, seconds: float) -> None:
         """Stored bytes became weights."""

@@ -186,14 +186,14 @@ class ExpertSlots:
         layer = split.trunk.index
         slots = self.cache.admit([(layer, expert) for expert in experts])
         coming = self._request(layer, list(zip(experts, slots, strict=True)), source)
-        transfers, waited = list[Transfer](), self.waited_seconds
+        transfers: list[Transfer] = []
         try:
             yield
             for expert in list(coming):
                 transfers.append(self._await(coming[expert], on_wait))
                 del coming[expert]
                 self.bytes_fetched += split.expert_bytes
-            self._tell(transfers, split, is_timed, self.waited_seconds - waited)
+            self._tell(transfers, split, is_timed)
         finally:
             self._abandon(layer, coming)
 
@@ -231,7 +231,9 @@ class ExpertSlots:
         # A thread takes over torch's number of threads at its first use, which may be 1 for a moment: so it asks first.
         return ThreadPoolExecutor(threads, "experts to their slots", initializer=threads_allowed)
 
-    def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool, waited: float) -> None:
+    def _tell(
+        self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool, waited: float | None = None
+    ) -> None:
         """The meter counts how long they took, from the first one's begin to the last one's end."""
         if transfers and is_timed:
             seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
