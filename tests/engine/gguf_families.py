@@ -20,6 +20,7 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
+    "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
     "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2", "deepseek_v32": "deepseek32",
     "glm_moe_dsa": "glm-dsa",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
@@ -69,6 +70,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, permuted(tensor, heads)
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
+    elif architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+        yield own, tensor.t().contiguous()
     elif own.endswith("shared_expert_gate.weight"):
         yield own, tensor[0]
     else:
@@ -119,6 +122,8 @@ def turns_experts(architecture: str) -> bool:
 
 def extras(config: Any, architecture: str) -> Iterator[Named]:
     """Tensors that are made of no weight, and those of layers that predict further tokens."""
+    if not hasattr(config, "rope_parameters"):
+        return
     if architecture == "gemma3n":  # keys and values of layers that use those of others
         for index in range(config.num_hidden_layers - config.num_kv_shared_layers, config.num_hidden_layers):
             yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
@@ -188,7 +193,7 @@ def _gemma3n(writer: Any, config: Any) -> None:
     writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
     writer.add_shared_kv_layers(config.num_kv_shared_layers)
     sparse = torch.tensor(config.activation_sparsity_pattern)
-    writer.add_activation_sparsity_scale(torch.distributions.Normal(0, 1).icdf(sparse).tolist())
+    writer.add_activation_sparsity_scale(torch.special.ndtri(sparse).tolist())
 
 
 def _gemma4(writer: Any, config: Any) -> None:

@@ -161,16 +161,17 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     writer.add_head_count(config.num_attention_heads)
     if epsilon := getattr(config, "rms_norm_eps", 0) or getattr(config, "norm_eps", 0):
         writer.add_layer_norm_rms_eps(epsilon)
-    for name in ("layer_norm_eps", "norm_epsilon", "norm_eps"):
+    for name in ("layer_norm_eps", "norm_epsilon", "norm_eps", "layer_norm_epsilon"):
         if epsilon := getattr(config, name, 0):
             writer.add_layer_norm_eps(epsilon)
-    rope = config.rope_parameters
+    rope = getattr(config, "rope_parameters", {"rope_theta": 10000.0})
     rope = rope.get("full_attention", rope)
     writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
         wide = getattr(config, "intermediate_size_mlp", None) or getattr(config, "prefix_dense_intermediate_size", None)
-        writer.add_feed_forward_length(wide or config.intermediate_size)
-        writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
+        writer.add_feed_forward_length(wide or getattr(config, "intermediate_size", 4 * config.hidden_size))
+        single = architecture in LATENT or getattr(config, "multi_query", False)
+        writer.add_head_count_kv(1 if single else getattr(config, "num_key_value_heads", config.num_attention_heads))
     if architecture not in LATENT | {"gemma4"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))

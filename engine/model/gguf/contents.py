@@ -15,7 +15,6 @@ from engine.model.gguf.names import (
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
-    OUTSIDE,
     STACKS,
     Change,
     Family,
@@ -79,9 +78,9 @@ class _Adding:
 
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
-        if tensor.name in OUTSIDE:
+        if outside := self._family.outside.get(tensor.name):
             change: Change = "norm" if tensor.name == "output_norm.weight" else ""
-            self._place(OUTSIDE[tensor.name], tensor, change)
+            self._place(outside, tensor, change)
             return
         if tensor.name in STACKS and len(tensor.shape) == 3:
             for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
@@ -93,7 +92,7 @@ class _Adding:
         name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
         if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
             return
-        layer = f"model.layers.{index}."
+        layer = f"{self._family.layers}.{index}."
         expert = OWN_EXPERT.fullmatch(name)
         if merged := self._merged.get(name):
             self._parts.setdefault((layer, kind, merged), {})[name] = tensor
@@ -168,8 +167,8 @@ class _Adding:
             if not shape or shape[0] % (2 * heads):
                 raise self._misshaped(tensor)
             form = replace(form, order="heads", heads=heads)
-        elif change == "turned" and len(shape) == 3:
-            shape, form = (shape[0], shape[2], shape[1]), replace(form, order="turned")
+        elif change == "turned" and (len(shape) == 3 or (len(shape) == 2 and own.endswith(".weight"))):
+            shape, form = (*shape[:-2], shape[-1], shape[-2]), replace(form, order="turned")
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:

@@ -289,12 +289,12 @@ def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
     kinds = windows(settings, 6)
     layer_types, heads = kinds["layer_types"], settings.several("attention.head_count_kv")
     assert isinstance(layer_types, list)
-    few = {int(count) if kind == FULL else int(count) // 2 for count, kind in zip(heads, layer_types, strict=False)}
-    if len(heads) < len(layer_types) or len(few) != 1:
+    twice = {int(count) * (1 + (kind == FULL)) for count, kind in zip(heads, layer_types, strict=False)}
+    if len(heads) < len(layer_types) or len(twice) != 1 or max(twice) < 2 or max(twice) % 2:
         raise settings.refused("attention.head_count_kv")
     return {
         **kinds,
-        "num_key_value_heads": few.pop(),
+        "num_key_value_heads": twice.pop() // 2,
         "intermediate_size": settings.whole("feed_forward_length"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "n_routed_experts": _experts(settings),

@@ -6,7 +6,7 @@ The names are those of `gguf.constants.MODEL_TENSORS`; what llama.cpp's converte
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Change = Literal["", "query", "key", "norm", "turned", "row", "values", "values behind keys", "of values", "decay"]
@@ -99,6 +99,7 @@ class Family:
     `names`: by llama.cpp's names, or by these with their kind (`x.bias`) for whole names of transformers' parameters.
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
+    `layers`: what the names of all layers' weights begin with; `outside`: the names of weights outside of layers.
     """
 
     model_type: str
@@ -108,6 +109,8 @@ class Family:
     norms_plus_one: bool = False
     layers_differ: bool = False
     epsilon: str = "rms_norm_eps"
+    layers: str = "model.layers"
+    outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
 
 
 def _stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:
@@ -230,6 +233,26 @@ _NEXT_MERGED = (
 )
 _QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
+_GPT2 = {
+    "attn_norm": "ln_1",
+    "attn_qkv": "attn.c_attn",
+    "attn_output": "attn.c_proj",
+    "ffn_norm": "ln_2",
+    "ffn_up": "mlp.c_fc",
+    "ffn_down": "mlp.c_proj",
+}
+_OUTSIDE_GPT2 = {
+    "token_embd.weight": "transformer.wte.weight",
+    "position_embd.weight": "transformer.wpe.weight",
+    "output_norm.weight": "transformer.ln_f.weight",
+    "output_norm.bias": "transformer.ln_f.bias",
+    OUTPUT: "lm_head.weight",
+}
+_OUTSIDE_PHI2 = OUTSIDE | {
+    "output_norm.weight": "model.final_layernorm.weight",
+    "output_norm.bias": "model.final_layernorm.bias",
+    "output.bias": "lm_head.bias",
+}
 _AFMOE = (
     _BLOCK
     | _experts("mlp.router.gate")
@@ -325,6 +348,24 @@ FAMILIES: Mapping[str, Family] = {
     "exaone": Family("llama", _BLOCK, _PLAIN),
     "minicpm": Family("granite", _BLOCK, _PERMUTED),
     "chatglm": Family("glm", _BLOCK | {"ffn_up": "mlp.gate_up_proj"}, _PLAIN),
+    "phi2": Family(
+        "phi",
+        _BLOCK | {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"},
+        _PLAIN,
+        epsilon="layer_norm_eps",
+        outside=_OUTSIDE_PHI2,
+    ),
+    "gpt2": Family(
+        "gpt2",
+        _GPT2,
+        dict.fromkeys(("attn_qkv", "attn_output", "ffn_up", "ffn_down"), "turned"),
+        epsilon="layer_norm_epsilon",
+        layers="transformer.h",
+        outside=_OUTSIDE_GPT2,
+    ),
+    "starcoder": Family(
+        "gpt_bigcode", _GPT2, _PLAIN, epsilon="layer_norm_epsilon", layers="transformer.h", outside=_OUTSIDE_GPT2
+    ),
     "apertus": Family(
         "apertus", _BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, _PLAIN
     ),

@@ -177,6 +177,10 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
+    "qwen2_moe": ("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 32}),
+    "phi2": ("phi", {}),
+    "gpt2": ("gpt2", {**TIED, "n_inner": 96, "num_key_value_heads": 4}),
+    "starcoder": ("gpt_bigcode", {**TIED, "n_inner": 96}),
     "hy_v3": ("hy_v3", {**EXPERTS, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"]}),
     "mimo_v2_flash": (
         "mimo_v2_flash",
@@ -235,7 +239,7 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
-    "deepseek_v32",
+    "deepseek_v32", "gpt2",
     "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
@@ -376,6 +380,9 @@ LATENT_ENTRIES: dict[str, object] = {
     "attention__kv_lora_rank": 16, "rope__dimension_count": 8, "attention__key_length": 24,
     "attention__value_length": 16, "expert_gating_func": 2,
 }  # fmt: skip
+INDEXER_ENTRIES: dict[str, object] = {
+    "attention__indexer__top_k": 8, "attention__indexer__key_length": 16, "attention__indexer__head_count": 4,
+}  # fmt: skip
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
@@ -424,6 +431,26 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
             tensor("blk.0.attn_v_b.bias", (16,), 1088),
             **LATENT_ENTRIES,
         ),
+        "impossible shape",
+    ),
+    "experts whose shares are not made one": (raw("afmoe", attention__sliding_window=8), "expert_weights_norm"),
+    "shares of experts that are not made one": (
+        raw("hy_v3", expert_weights_norm=False, expert_shared_feed_forward_length=32),
+        "expert_weights_norm",
+    ),
+    "a softmax for a sigmoid": (raw("exaone-moe", expert_gating_func=1), "expert_gating_func"),
+    "heads that are not twice as many": (
+        raw("mimo2", attention__sliding_window=8, attention__head_count_kv=[1, 1], attention__key_length=16),
+        r"attention\.head_count_kv",
+    ),
+    "too few kinds of indexers": (
+        raw("glm-dsa", **{**LATENT_ENTRIES, **INDEXER_ENTRIES, "attention__indexer__types": [1]}),
+        r"attention\.indexer\.types",
+    ),
+    "no left side of a laurel": (raw("gemma3n", attention__sliding_window=8), "activation_sparsity_scale"),
+    "no numbers of an activation": (raw("apertus"), r"lacks the weights xielu\.alpha_p"),
+    "queries, keys and values that do not fit": (
+        raw("chatglm", tensor("blk.0.attn_qkv.weight", (32, 47), 1024)),
         "impossible shape",
     ),
     "a scale of a matrix": (raw("glm4", tensor("blk.0.attn_q.scale", (1,), 1024)), "which are not known"),
