@@ -190,9 +190,9 @@ def compare(path: Path) -> Finding | str:
     return Finding(worst, same, len(asked) * COUNT)
 
 
-def rounded_gelu(numbers: Tensor, approximate: str = "none") -> Tensor:
-    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers."""
-    found = GELU(numbers.half().float(), approximate=approximate).half().float()
+def rounded_gelu(numbers: Tensor, approximate: str = "tanh") -> Tensor:
+    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers, and by the usual approximation."""
+    found = GELU(numbers.half().float(), approximate="tanh").half().float()
     return torch.where(numbers.abs() < 10, found, numbers.relu())
 
 

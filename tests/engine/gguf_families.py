@@ -21,7 +21,8 @@ ARCHITECTURES = {
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
     "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
-    "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2", "deepseek_v32": "deepseek32",
+    "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
+    "deepseek_v32": "deepseek32",
     "glm_moe_dsa": "glm-dsa",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
@@ -72,6 +73,9 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, tensor.float() + 1
     elif architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         yield own, tensor.t().contiguous()
+    elif architecture == "gptneox" and ".query_key_value." in own:
+        heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
+        yield own, heads.transpose(0, 1).reshape(tensor.shape)
     elif own.endswith("shared_expert_gate.weight"):
         yield own, tensor[0]
     else:
@@ -400,6 +404,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "olmo2": _olmo2,
     "minicpm": _scales,
     "olmo": _olmo,
+    "gptneox": lambda writer, config: writer.add_parallel_residual(config.use_parallel_residual),
     "exaone-moe": _behind_dense,
     "afmoe": _behind_dense,
     "cohere2moe": _cohere2_moe,

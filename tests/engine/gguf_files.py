@@ -169,7 +169,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     writer.add_rope_freq_base(float(rope["rope_theta"]))
     if architecture != "gemma4":
         wide = getattr(config, "intermediate_size_mlp", None) or getattr(config, "prefix_dense_intermediate_size", None)
-        writer.add_feed_forward_length(wide or getattr(config, "intermediate_size", 4 * config.hidden_size))
+        writer.add_feed_forward_length(wide or getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
         single = architecture in LATENT or getattr(config, "multi_query", False)
         writer.add_head_count_kv(1 if single else getattr(config, "num_key_value_heads", config.num_attention_heads))
     if architecture not in LATENT | {"gemma4"}:

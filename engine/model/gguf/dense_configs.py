@@ -142,6 +142,14 @@ def _gpt2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _gptneox(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    return {
+        "hidden_act": "gelu",
+        "attention_bias": True,
+        "use_parallel_residual": settings.flag("use_parallel_residual", default=True),
+    }
+
+
 DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
@@ -161,6 +169,7 @@ DENSE = {
     "phi2": _phi2,
     "gpt2": _gpt2,
     "starcoder": _gpt2,
+    "gptneox": _gptneox,
     "apertus": _apertus,
 }
 """By `general.architecture`."""

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Change = Literal["", "query", "key", "norm", "turned", "row", "values", "values behind keys", "of values", "decay"]
+Change = Literal[
+    "", "query", "key", "norm", "turned", "row", "by kind", "values", "values behind keys", "of values", "decay"
+]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
-matrix turned; took the first of two dimensions away, of length 1, or left it. In layers with a state, whose key heads
+matrix turned; took the first of two dimensions away, of length 1, or left it; put the queries of all heads before their
+keys and values. In layers with a state, whose key heads
 have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
 those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
@@ -248,6 +251,20 @@ _OUTSIDE_GPT2 = {
     "output_norm.bias": "transformer.ln_f.bias",
     OUTPUT: "lm_head.weight",
 }
+_OUTSIDE_NEOX = {
+    "token_embd.weight": "gpt_neox.embed_in.weight",
+    "output_norm.weight": "gpt_neox.final_layer_norm.weight",
+    "output_norm.bias": "gpt_neox.final_layer_norm.bias",
+    OUTPUT: "lm_head.weight",
+}
+_NEOX = {
+    "attn_norm": "input_layernorm",
+    "attn_qkv": "attention.query_key_value",
+    "attn_output": "attention.dense",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_up": "mlp.dense_h_to_4h",
+    "ffn_down": "mlp.dense_4h_to_h",
+}
 _OUTSIDE_PHI2 = OUTSIDE | {
     "output_norm.weight": "model.final_layernorm.weight",
     "output_norm.bias": "model.final_layernorm.bias",
@@ -365,6 +382,14 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "starcoder": Family(
         "gpt_bigcode", _GPT2, _PLAIN, epsilon="layer_norm_epsilon", layers="transformer.h", outside=_OUTSIDE_GPT2
+    ),
+    "gptneox": Family(
+        "gpt_neox",
+        _NEOX,
+        {"attn_qkv": "by kind"},
+        epsilon="layer_norm_eps",
+        layers="gpt_neox.layers",
+        outside=_OUTSIDE_NEOX,
     ),
     "apertus": Family(
         "apertus", _BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, _PLAIN

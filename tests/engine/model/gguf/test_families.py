@@ -178,6 +178,7 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
     "qwen2_moe": ("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 32}),
+    "gptneox": ("gpt_neox", {"num_key_value_heads": 4, "use_parallel_residual": False}),
     "phi2": ("phi", {}),
     "gpt2": ("gpt2", {**TIED, "n_inner": 96, "num_key_value_heads": 4}),
     "starcoder": ("gpt_bigcode", {**TIED, "n_inner": 96}),
@@ -239,7 +240,7 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
-    "deepseek_v32", "gpt2",
+    "deepseek_v32", "gpt2", "gptneox",
     "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
