@@ -23,13 +23,13 @@ ARCHITECTURES = {
     "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
     "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
     "deepseek_v32": "deepseek32",
-    "glm_moe_dsa": "glm-dsa",
+    "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
 }  # fmt: skip
 PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo"}
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2", "deepseek32", "glm-dsa"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -160,7 +160,7 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         tensor = tensor.mT
     if "down_proj" in name:
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
-    elif architecture == "gemma4":
+    elif architecture in ("gemma4", "mistral4"):
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
@@ -241,7 +241,7 @@ def _routed(writer: Any, config: Any) -> None:
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
     kinds = gguf.ExpertGatingFuncType
-    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type == "deepseek_v2" else kinds.SIGMOID)
+    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type in ("deepseek_v2", "mistral4") else kinds.SIGMOID)
 
 
 def _deepseek2(writer: Any, config: Any) -> None:
@@ -262,6 +262,9 @@ def _deepseek2(writer: Any, config: Any) -> None:
         writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in kinds])
     if every := config.rope_parameters.get("mscale_all_dim"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * every)
+    if beta := config.rope_parameters.get("llama_4_scaling_beta"):
+        writer.add_attn_temperature_scale(beta)
+        writer.add_attn_temperature_length(config.rope_parameters["original_max_position_embeddings"])
 
 
 def _glm4_moe(writer: Any, config: Any) -> None:
@@ -412,5 +415,6 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "deepseek32": _deepseek2,
+    "mistral4": _deepseek2,
     "glm-dsa": _deepseek2,
 }

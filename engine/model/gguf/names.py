@@ -398,6 +398,7 @@ FAMILIES: Mapping[str, Family] = {
     "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
     "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
     "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
+    "mistral4": Family("mistral4", _DEEPSEEK, _PLAIN, (*_stacked(), _LATENT)),
     "deepseek32": Family("deepseek_v32", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "glm-dsa": Family("glm_moe_dsa", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "hy_v3": Family(

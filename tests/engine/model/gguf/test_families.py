@@ -159,23 +159,18 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo3": ("olmo3", WINDOWS),
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
     "arcee": ("arcee", {"mlp_bias": True}),
+}
+MADE |= {
     "solar_open": ("solar_open", {**ROUTED, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0}),
     "internlm3": ("internlm3", {}),
     "glm": ("glm", {"attention_bias": True}),
     "olmo": ("olmo", {"clip_qkv": 1.5}),
     "exaone_moe": ("exaone_moe", {**BEHIND_DENSE, "routed_scaling_factor": 2.5}),
     "afmoe": ("afmoe", {**BEHIND_DENSE, "num_dense_layers": 1, "route_scale": 2.8, "mup_enabled": True}),
-    "cohere2_moe": (
-        "cohere2_moe",
-        {
-            **BEHIND_DENSE,
-            **TIED,
-            "num_shared_experts": 2,
-            "moe_intermediate_size": 96,
-            "prefix_dense_intermediate_size": 48,
-            "expert_selection_fn": "sigmoid",
-        },
-    ),
+    "cohere2_moe": ("cohere2_moe", {
+        **BEHIND_DENSE, **TIED, "num_shared_experts": 2, "moe_intermediate_size": 96, "expert_selection_fn": "sigmoid",
+        "prefix_dense_intermediate_size": 48,
+    }),
     "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
     "qwen2_moe": ("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 32}),
     "gptneox": ("gpt_neox", {"num_key_value_heads": 4, "use_parallel_residual": False}),
@@ -183,44 +178,31 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("gpt2", {**TIED, "n_inner": 96, "num_key_value_heads": 4}),
     "starcoder": ("gpt_bigcode", {**TIED, "n_inner": 96}),
     "hy_v3": ("hy_v3", {**EXPERTS, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"]}),
-    "mimo_v2_flash": (
-        "mimo_v2_flash",
-        {
-            **ROUTED,
-            **WINDOWS,
-            "n_group": 1,
-            "topk_group": 1,
-            "v_head_dim": 32,
-            "routed_scaling_factor": 1.0,
-            "mlp_layer_types": ["dense", "sparse"],
-            "rope_parameters": {
-                "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
-                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
-            },
+    "mimo_v2_flash": ("mimo_v2_flash", {
+        **ROUTED, **WINDOWS, "n_group": 1, "topk_group": 1, "v_head_dim": 32, "routed_scaling_factor": 1.0,
+        "mlp_layer_types": ["dense", "sparse"],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
         },
-    ),
-    "deepseek_v32": (
-        "deepseek_v32",
-        {**LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
-    ),
-    "glm_moe_dsa": (
-        "glm_moe_dsa",
-        {**LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"]},
-    ),
-    "mellum": (
-        "mellum",
-        {
-            **WINDOWS,
-            "num_local_experts": 4,
-            "num_experts_per_tok": 2,
-            "moe_intermediate_size": 32,
-            "rope_parameters": {
-                "full_attention": YARN,
-                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
-            },
+    }),
+    "deepseek_v32": ("deepseek_v32", {
+        **LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0},
+    }),
+    "mistral4": ("mistral4", {
+        **LATENT, **ROUTED, "head_dim": 24,
+        "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
+    }),
+    "glm_moe_dsa": ("glm_moe_dsa", {
+        **LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"],
+    }),
+    "mellum": ("mellum", {
+        **WINDOWS, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+        "rope_parameters": {
+            "full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
         },
-    ),
-}
+    }),
+}  # fmt: skip
 STATES = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
     "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
@@ -240,7 +222,7 @@ if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
-    "deepseek_v32", "gpt2", "gptneox",
+    "deepseek_v32", "gpt2", "gptneox", "mistral4",
     "cohere2_moe", "mellum",
 )  # fmt: skip
 # What configs have that decides how a network computes.
@@ -352,6 +334,13 @@ def test_networks_of_another_name_are_the_ones_that_they_are_like(architecture: 
     assert same(resident(checkpoint, torch.float32), logits(model))
 
 
+def test_a_deepseek_whose_scores_depend_on_positions_is_a_mistral(tmp_path: Path) -> None:
+    model = make("mistral4")
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, architecture="deepseek2")))
+    assert checkpoint.config["model_type"] == "mistral4"
+    assert same(resident(checkpoint, torch.float32), logits(model))
+
+
 def test_every_architecture_that_is_read_is_tried() -> None:
     assert {*ARCHITECTURES.values(), *OTHER_NAMES} == FAMILIES.keys()
 
@@ -447,6 +436,10 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "too few kinds of indexers": (
         raw("glm-dsa", **{**LATENT_ENTRIES, **INDEXER_ENTRIES, "attention__indexer__types": [1]}),
         r"attention\.indexer\.types",
+    ),
+    "a Mistral that is not stretched": (
+        raw("mistral4", **{**LATENT_ENTRIES, "expert_gating_func": 1}),
+        r"rope\.scaling\.type",
     ),
     "no left side of a laurel": (raw("gemma3n", attention__sliding_window=8), "activation_sparsity_scale"),
     "no numbers of an activation": (raw("apertus"), r"lacks the weights xielu\.alpha_p"),
