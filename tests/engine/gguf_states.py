@@ -28,7 +28,7 @@ MAMBA = {"mamba_n_heads": 8, "mamba_d_state": 16}
 GRANITE = {**SCALES, **MAMBA, "layer_types": ALTERNATING, "shared_intermediate_size": 96}
 NEMOTRON = {
     "layers_block_type": ["linear_attention", "moe", "full_attention"], "mamba_num_heads": 8, "mamba_head_dim": 16,
-    "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
+    "head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
     "moe_shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "time_step_min": 1e-30,
 }  # fmt: skip
 FALCON = {  # multipliers are powers of 2: those that the converter multiplies with change no bit
