@@ -193,10 +193,7 @@ def _nemotron_h(writer: Any, config: Any) -> None:
     writer.add_rope_scaling_finetuned(False)
     if "moe" not in config.layer_types:
         return
-    writer.add_expert_used_count(config.num_experts_per_tok)
-    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
-    writer.add_expert_count(config.n_routed_experts)
     writer.add_expert_shared_count(config.n_shared_experts)
     writer.add_expert_weights_norm(config.norm_topk_prob)
     writer.add_expert_weights_scale(config.routed_scaling_factor)
