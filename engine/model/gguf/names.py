@@ -106,7 +106,7 @@ class Family:
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
-    `attends`: whether any layer has attention.
+    `attends`: whether any layer has attention; `turns`: whether positions turn its queries and keys.
     """
 
     model_type: str
@@ -119,6 +119,7 @@ class Family:
     outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
     layers: str = "model.layers"
     attends: bool = True
+    turns: bool = True
 
 
 def _stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:

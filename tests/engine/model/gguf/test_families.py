@@ -301,7 +301,8 @@ ROPE_FREQS = {"rope_freqs.weight": torch.ones(8)}
 
 
 @pytest.mark.parametrize(
-    ("case", "extra"), [("arcee", ROPE_FREQS), ("phi3 of long texts", {}), ("gemma4 that shares keys", {})]
+    ("case", "extra"),
+    [("arcee", ROPE_FREQS), ("phi3 of long texts", {}), ("gemma4 that shares keys", {}), ("nemotron_h of experts", {})],
 )
 def test_facts_do_without_frequencies(case: str, extra: dict[str, torch.Tensor], tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
