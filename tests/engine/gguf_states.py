@@ -81,6 +81,20 @@ WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
+DELTAS = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}  # fmt: skip
+PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}
+WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
+    "qwen35": ("qwen3_5_text", DELTAS),
+    "qwen35moe": ("qwen3_5_moe_text", {**DELTAS, **EXPERTS, "shared_expert_intermediate_size": 32}),
+    "qwen3next": ("qwen3_next", {**DELTAS, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
+}
 
 
 def of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> tuple[str, Tensor]:

@@ -23,7 +23,7 @@ from engine.model.shape import model_sizes
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
-from tests.engine.gguf_states import EXPERTS, LATENT, SCALES, WITH_MIXERS
+from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.test_facts import facts_of
@@ -196,20 +196,6 @@ MADE |= {
         },
     }),
 }  # fmt: skip
-STATES = {
-    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
-    "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
-    "rope_parameters": {
-        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
-        "mrope_interleaved": True,
-    },
-}  # fmt: skip
-PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}
-WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
-    "qwen35": ("qwen3_5_text", STATES),
-    "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
-    "qwen3next": ("qwen3_next", {**STATES, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
-}
 MADE |= WITH_MIXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
@@ -256,7 +242,7 @@ def test_weights_of_layers_with_a_state_are_those_of_the_model(case: str, kind: 
     model = make(case)
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
     config = transformers.CONFIG_MAPPING[checkpoint.config["model_type"]].from_dict(dict(checkpoint.config))
-    for key in ("layer_types", "rope_parameters", *(key for key in STATES if key.startswith("linear_"))):
+    for key in ("layer_types", "rope_parameters", *(key for key in DELTAS if key.startswith("linear_"))):
         assert getattr(config, key) == getattr(model.config, key), key
     assert checkpoint.weights.keys() == model.state_dict().keys()
     for name, expected in model.state_dict().items():
