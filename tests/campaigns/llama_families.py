@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tests.campaigns.llama_cpp import CONTEXT, MODELS, Peer, resident
-from tests.engine.gguf_families import ARCHITECTURES
+from tests.engine.gguf_families import architecture_of
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf import test_contents, test_families
 
@@ -213,7 +213,7 @@ def write(case: str, path: Path) -> str:
     tests = test_contents if base in test_contents.MADE else test_families
     model = tests.make(base, **{**ALL, **MORE.get(base, {}), **own})
     frequencies = {"rope_freqs.weight": test_contents.frequencies(model)} if case == "llama 3.1" else {}
-    architecture = case if case in test_families.OTHER_NAMES else ARCHITECTURES[model.config.model_type]
+    architecture = case if case in test_families.OTHER_NAMES else architecture_of(model.config.get_text_config())
     write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
     return architecture
 

@@ -223,7 +223,9 @@ def widths(config: Any, architecture: str) -> int | list[int]:
         return 0
     if not architecture.startswith("nemotron_h"):
         names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
-        return int(next(filter(None, (getattr(config, name, None) for name in names)), 4 * config.hidden_size))
+        own = (getattr(config, name, None) for name in names)
+        found: int | list[int] = next(filter(None, own), 4 * config.hidden_size)
+        return found
     width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
     return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]
 
