@@ -26,6 +26,10 @@ python -m tests.campaigns.families    opens a tiny model of every family that tr
     `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
     after another version of transformers.
 
+python -m tests.campaigns.llama_cpp    Coppice and llama.cpp on the same GGUF files: texts and tokens of the embedded
+    pair; with --families probabilities of tiny models of every architecture that is read, four minutes. Needs
+    `pip install xllamacpp`. Run it after changes of what reads GGUF files.
+
 python -m tests.campaigns.across_hosts    a window and a server of Coppice in two network namespaces, with delay, loss
     and a cut cable between them; two minutes. Needs Linux, root and iproute2. Proves that nothing hangs, that the chat
     says what happened, and that the text so far stays.

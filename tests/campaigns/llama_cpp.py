@@ -2,7 +2,7 @@
 
 Needs `pip install xllamacpp`, llama.cpp with its own server, which nothing else does. The embedded pair is written as
 GGUF files of several types. Counted are: greedy texts that are the same to the last token; tokens that both find
-likeliest behind the same text; texts that both cut into the same tokens.
+likeliest behind the same text; texts that both cut into the same tokens. `--families`: see `llama_families`.
 """
 
 import argparse

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from tests.campaigns.llama_cpp import CONTEXT, MODELS, Peer, resident
+from tests.engine.gguf_families import architecture_of
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf import test_contents, test_families
 
@@ -190,9 +191,9 @@ def compare(path: Path) -> Finding | str:
     return Finding(worst, same, len(asked) * COUNT)
 
 
-def rounded_gelu(numbers: Tensor, approximate: str = "none") -> Tensor:
-    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers."""
-    found = GELU(numbers.half().float(), approximate=approximate).half().float()
+def rounded_gelu(numbers: Tensor, approximate: str = "tanh") -> Tensor:
+    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers, and by the usual approximation."""
+    found = GELU(numbers.half().float(), approximate="tanh").half().float()
     return torch.where(numbers.abs() < 10, found, numbers.relu())
 
 
@@ -206,20 +207,22 @@ def cases() -> list[str]:
     return [*test_contents.MADE, *test_families.MADE, *OTHERS]
 
 
-def write(case: str, path: Path) -> Path:
-    """Write the model of a case, with a vocabulary and a context as llama.cpp needs them."""
+def write(case: str, path: Path) -> str:
+    """Write the model of a case, with a vocabulary and a context as llama.cpp needs them; returns its architecture."""
     base, own = OTHERS.get(case, (case, {}))
     tests = test_contents if base in test_contents.MADE else test_families
     model = tests.make(base, **{**ALL, **MORE.get(base, {}), **own})
     frequencies = {"rope_freqs.weight": test_contents.frequencies(model)} if case == "llama 3.1" else {}
-    architecture = case if case in test_families.OTHER_NAMES else ""
-    return write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
+    architecture = case if case in test_families.OTHER_NAMES else architecture_of(model.config.get_text_config())
+    write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
+    return architecture
 
 
 def compare_families(wanted: Collection[str]) -> None:
-    """Print a row of a table for each case."""
+    """Print a row of the table in `resources/docs/families.md` for each case."""
     with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "m.gguf"
         for case in wanted or cases():
-            found = compare(write(case, Path(made) / "m.gguf"))
+            architecture, found = write(case, path), compare(path)
             row = found if isinstance(found, str) else f"{found.worst:.1e} | {found.same} of {found.asked}"
-            print(f"| {case} | {row} |", flush=True)
+            print(f"| `{architecture}` | {case} | {row} |", flush=True)

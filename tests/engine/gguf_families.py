@@ -22,8 +22,10 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
-    "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2", "deepseek_v32": "deepseek32",
-    "glm_moe_dsa": "glm-dsa",
+    "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
+    "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
+    "deepseek_v32": "deepseek32",
+    "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
@@ -35,7 +37,7 @@ PERMUTED = {
     "nemotron_h", "nemotron_h_moe",
 }  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
 FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -88,10 +90,18 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, permuted(tensor, heads)
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
-    elif own.endswith("shared_expert_gate.weight"):
-        yield own, tensor[0]
     else:
-        yield own, tensor
+        yield own, _laid_out(own, tensor, config, architecture)
+
+
+def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tensor:
+    """The same numbers in another order, or with fewer dimensions."""
+    if architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+        return tensor.t().contiguous()
+    if architecture == "gptneox" and ".query_key_value." in own:
+        heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
+        return heads.transpose(0, 1).reshape(tensor.shape)
+    return tensor[0] if own.endswith("shared_expert_gate.weight") else tensor
 
 
 def is_plus_one(architecture: str, own: str) -> bool:
@@ -149,6 +159,8 @@ def turns_experts(architecture: str) -> bool:
 
 def extras(config: Any, architecture: str) -> Iterator[Named]:
     """Tensors that are made of no weight, and those of layers that predict further tokens."""
+    if not hasattr(config, "rope_parameters"):
+        return
     if architecture == "gemma3n":  # keys and values of layers that use those of others
         for index in range(config.num_hidden_layers - config.num_kv_shared_layers, config.num_hidden_layers):
             yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
@@ -189,7 +201,7 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
     elif name.endswith(".up_proj"):
         yield f"{prefix}ffn_up_exps.{leaf}", tensor
-    elif architecture == "gemma4":
+    elif architecture in ("gemma4", "mistral4"):
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
@@ -199,7 +211,9 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
 
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
-    heads = 1 if architecture in LATENT else getattr(config, "num_key_value_heads", 0)
+    single = architecture in LATENT or getattr(config, "multi_query", False)
+    every = getattr(config, "num_attention_heads", 0)
+    heads = 1 if single else getattr(config, "num_key_value_heads", every)
     return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 
@@ -208,8 +222,10 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if architecture in ("mamba", "mamba2"):
         return 0
     if not architecture.startswith("nemotron_h"):
-        own = (getattr(config, name, None) for name in ("intermediate_size_mlp", "prefix_dense_intermediate_size"))
-        return int(next(filter(None, own), config.intermediate_size))
+        names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
+        own = (getattr(config, name, None) for name in names)
+        found: int | list[int] = next(filter(None, own), 4 * config.hidden_size)
+        return found
     width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
     return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]
 
@@ -243,7 +259,7 @@ def _gemma3n(writer: Any, config: Any) -> None:
     writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
     writer.add_shared_kv_layers(config.num_kv_shared_layers)
     sparse = torch.tensor(config.activation_sparsity_pattern)
-    writer.add_activation_sparsity_scale(torch.distributions.Normal(0, 1).icdf(sparse).tolist())
+    writer.add_activation_sparsity_scale(torch.special.ndtri(sparse).tolist())
 
 
 def _gemma4(writer: Any, config: Any) -> None:
@@ -287,7 +303,7 @@ def _routed(writer: Any, config: Any) -> None:
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
     kinds = gguf.ExpertGatingFuncType
-    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type == "deepseek_v2" else kinds.SIGMOID)
+    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type in ("deepseek_v2", "mistral4") else kinds.SIGMOID)
 
 
 def _deepseek2(writer: Any, config: Any) -> None:
@@ -308,6 +324,9 @@ def _deepseek2(writer: Any, config: Any) -> None:
         writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in kinds])
     if every := config.rope_parameters.get("mscale_all_dim"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * every)
+    if beta := config.rope_parameters.get("llama_4_scaling_beta"):
+        writer.add_attn_temperature_scale(beta)
+        writer.add_attn_temperature_length(config.rope_parameters["original_max_position_embeddings"])
 
 
 def _glm4_moe(writer: Any, config: Any) -> None:
@@ -443,6 +462,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "olmo2": _olmo2,
     "minicpm": _scales,
     "olmo": _olmo,
+    "gptneox": lambda writer, config: writer.add_parallel_residual(config.use_parallel_residual),
     "exaone-moe": _behind_dense,
     "afmoe": _behind_dense,
     "cohere2moe": _cohere2_moe,
@@ -450,6 +470,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "deepseek32": _deepseek2,
+    "mistral4": _deepseek2,
     "glm-dsa": _deepseek2,
     **STATES,
 }

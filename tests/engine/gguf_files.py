@@ -181,7 +181,9 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
         writer.add_head_count_kv(key_value_heads(config, architecture))
     if architecture not in LATENT | {"gemma4", "mamba", "mamba2"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+        own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
+        turned = own if architecture.startswith("nemotron_h") else int(head_dim * rope.get("partial_rotary_factor", 1))
+        writer.add_rope_dimension_count(turned)
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     if rope.get("rope_type") in ("yarn", "linear"):

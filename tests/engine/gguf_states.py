@@ -28,7 +28,7 @@ MAMBA = {"mamba_n_heads": 8, "mamba_d_state": 16}
 GRANITE = {**SCALES, **MAMBA, "layer_types": ALTERNATING, "shared_intermediate_size": 96}
 NEMOTRON = {
     "layers_block_type": ["linear_attention", "moe", "full_attention"], "mamba_num_heads": 8, "mamba_head_dim": 16,
-    "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
+    "head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "n_routed_experts": 4, "moe_intermediate_size": 32,
     "moe_shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "time_step_min": 1e-30,
 }  # fmt: skip
 FALCON = {  # multipliers are powers of 2: those that the converter multiplies with change no bit
@@ -80,6 +80,20 @@ WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
             "mlp_layer_types": ["dense", "sparse"],
         },
     ),
+}
+DELTAS = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}  # fmt: skip
+PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}
+WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
+    "qwen35": ("qwen3_5_text", DELTAS),
+    "qwen35moe": ("qwen3_5_moe_text", {**DELTAS, **EXPERTS, "shared_expert_intermediate_size": 32}),
+    "qwen3next": ("qwen3_next", {**DELTAS, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
 }
 
 
@@ -193,10 +207,7 @@ def _nemotron_h(writer: Any, config: Any) -> None:
     writer.add_rope_scaling_finetuned(False)
     if "moe" not in config.layer_types:
         return
-    writer.add_expert_used_count(config.num_experts_per_tok)
-    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
-    writer.add_expert_count(config.n_routed_experts)
     writer.add_expert_shared_count(config.n_shared_experts)
     writer.add_expert_weights_norm(config.norm_topk_prob)
     writer.add_expert_weights_scale(config.routed_scaling_factor)

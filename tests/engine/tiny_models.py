@@ -90,10 +90,11 @@ def tiny_model(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, *
 
 def random_model(config: Any, seed: int = 0, dtype: torch.dtype = torch.float32) -> Any:
     """A model of this config whose logits are spread enough that its greedy text is no constant."""
-    model_class = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    known = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING
+    model_class = known.get(type(config), None) or transformers.MODEL_FOR_PRETRAINING_MAPPING[type(config)]
     attention = attention_implementation(config, model_class)
     torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype).eval()
+    model = model_class._from_config(config, attn_implementation=attention, dtype=dtype).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim >= 2:

@@ -69,11 +69,11 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         config["intermediate_size"] = settings.whole("feed_forward_length", 0)
         config["num_key_value_heads"] = settings.whole("attention.head_count_kv", heads)
     if family.attends:
-        config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width)}
+        config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width, family.turns)}
     return config | OWN.get(settings.architecture, _nothing)(header, settings, config)
 
 
-def _heads(header: GgufHeader, settings: Settings, heads: int, width: int) -> dict[str, object]:
+def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns: bool) -> dict[str, object]:
     """The width of heads, and the rotary embedding; of latent attention, as it is before keys and values are split."""
     if settings.has("attention.kv_lora_rank"):
         return {"num_key_value_heads": heads, **rope_of(header, settings, settings.whole("rope.dimension_count"))}
@@ -81,7 +81,8 @@ def _heads(header: GgufHeader, settings: Settings, heads: int, width: int) -> di
     values = settings.whole("attention.value_length", head_dim)
     if values != head_dim and settings.architecture != "mimo2":
         raise settings.refused("attention.value_length")
-    return {"head_dim": head_dim, "v_head_dim": values, **rope_of(header, settings, head_dim)}
+    rope = rope_of(header, settings, head_dim) if turns else {}
+    return {"head_dim": head_dim, "v_head_dim": values, **rope}
 
 
 def _token_ids(header: GgufHeader) -> dict[str, object]:

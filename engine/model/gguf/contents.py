@@ -167,8 +167,12 @@ class _Adding:
             if not shape or shape[0] % (2 * heads):
                 raise self._misshaped(tensor)
             form = replace(form, order="heads", heads=heads)
-        elif change == "turned" and len(shape) == 3:
-            shape, form = (shape[0], shape[2], shape[1]), replace(form, order="turned")
+        elif change == "turned" and (len(shape) == 3 or (len(shape) == 2 and own.endswith(".weight"))):
+            shape, form = (*shape[:-2], shape[-1], shape[-2]), replace(form, order="turned")
+        elif change == "by kind":
+            form = replace(form, order="grouped", heads=self._heads("query"), groups=3)
+            if shape[0] % (3 * form.heads):
+                raise self._misshaped(tensor)
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:

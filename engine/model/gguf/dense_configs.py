@@ -124,6 +124,35 @@ def _olmo(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {"clip_qkv": settings.real("attention.clamp_kqv", 0.0) or None}
 
 
+def _apertus(_header: GgufHeader, _settings: Settings, _config: Config) -> Config:
+    return {"hidden_act": "xielu"}
+
+
+def _phi2(_header: GgufHeader, _settings: Settings, _config: Config) -> Config:
+    return {"hidden_act": "gelu_new"}
+
+
+def _gpt2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """GPT 2, and the StarCoder that is like it; with the names that their configs have."""
+    return {
+        "n_embd": config["hidden_size"],
+        "n_layer": config["num_hidden_layers"],
+        "n_head": config["num_attention_heads"],
+        "n_positions": config["max_position_embeddings"],
+        "n_inner": config["intermediate_size"],
+        "multi_query": settings.whole("attention.head_count_kv", 0) == 1,
+        "activation_function": "gelu_new" if settings.architecture == "gpt2" else "gelu_pytorch_tanh",
+    }
+
+
+def _gptneox(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    return {
+        "hidden_act": "gelu",
+        "attention_bias": True,
+        "use_parallel_residual": settings.flag("use_parallel_residual", default=True),
+    }
+
+
 DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
@@ -140,6 +169,10 @@ DENSE = {
     "stablelm": _stablelm,
     "minicpm": _minicpm,
     "olmo": _olmo,
-    "apertus": lambda _header, _settings, _config: {"hidden_act": "xielu"},
+    "phi2": _phi2,
+    "gpt2": _gpt2,
+    "starcoder": _gpt2,
+    "gptneox": _gptneox,
+    "apertus": _apertus,
 }
 """By `general.architecture`."""

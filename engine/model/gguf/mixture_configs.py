@@ -140,8 +140,27 @@ def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
-def _deepseek2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none."""
+def _mistral4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    rope = config["rope_parameters"]
+    if not isinstance(rope, dict) or rope["rope_type"] != "yarn":
+        raise settings.refused("rope.scaling.type")
+    if settings.whole("expert_gating_func", SOFTMAX) not in (0, SOFTMAX):
+        raise settings.refused("expert_gating_func")
+    return {
+        **_latent(settings),
+        **_routed(settings),
+        "rope_parameters": {"llama_4_scaling_beta": 0.0, **rope},  # without it, scores are not scaled by positions
+        "model_type": "mistral4",
+    }
+
+
+def _deepseek2(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """V3 and what follows it choose experts by a sigmoid, V2 by a softmax, and Youtu has none.
+
+    One whose scores depend on positions is Mistral's.
+    """
+    if settings.real("attention.temperature_scale", 0.0):
+        return _mistral4(header, settings, config)
     own = _latent(settings)
     if not settings.whole("expert_count", 0):
         return {**own, "first_k_dense_replace": config["num_hidden_layers"]}
@@ -289,12 +308,12 @@ def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
     kinds = windows(settings, 6)
     layer_types, heads = kinds["layer_types"], settings.several("attention.head_count_kv")
     assert isinstance(layer_types, list)
-    few = {int(count) if kind == FULL else int(count) // 2 for count, kind in zip(heads, layer_types, strict=False)}
-    if len(heads) < len(layer_types) or len(few) != 1:
+    twice = {int(count) * (1 + (kind == FULL)) for count, kind in zip(heads, layer_types, strict=False)}
+    if len(heads) < len(layer_types) or len(twice) != 1 or max(twice) < 2 or max(twice) % 2:
         raise settings.refused("attention.head_count_kv")
     return {
         **kinds,
-        "num_key_value_heads": few.pop(),
+        "num_key_value_heads": twice.pop() // 2,
         "intermediate_size": settings.whole("feed_forward_length"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "n_routed_experts": _experts(settings),
@@ -342,6 +361,7 @@ MIXTURES = {
     "mellum": _mellum,
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
+    "mistral4": _mistral4,
     "deepseek32": _indexed,
     "glm-dsa": _indexed,
 }

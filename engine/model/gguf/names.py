@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Change = Literal[
-    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads",
+    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "by kind",
     "values", "values behind keys", "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
 matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix of a vector; took the
 middle one of a convolution's dimensions away, of length 1; took the negative of exponentials, and may have added
-dimensions of length 1; did so, where heads are the third of four dimensions. In layers with a state, whose key heads
-have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
-those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
+dimensions of length 1; did so, where heads are the third of four dimensions; put the queries of all heads before their
+keys and values. In layers with a state, whose key heads have several value heads each, it put the first value heads of
+all keys before the second ones: among the rows; among those behind queries and keys; among the columns; among numbers,
+of whose exponentials it took the negative."""
 
 Merge = Literal["joined", "halves", "woven", "latent", "by key heads"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
@@ -105,7 +106,7 @@ class Family:
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
-    `attends`: whether any layer has attention.
+    `attends`: whether any layer has attention; `turns`: whether positions turn its queries and keys.
     """
 
     model_type: str
@@ -118,6 +119,7 @@ class Family:
     outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
     layers: str = "model.layers"
     attends: bool = True
+    turns: bool = True
 
 
 def _stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:
@@ -240,6 +242,40 @@ _NEXT_MERGED = (
 )
 _QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
+_GPT2 = {
+    "attn_norm": "ln_1",
+    "attn_qkv": "attn.c_attn",
+    "attn_output": "attn.c_proj",
+    "ffn_norm": "ln_2",
+    "ffn_up": "mlp.c_fc",
+    "ffn_down": "mlp.c_proj",
+}
+_OUTSIDE_GPT2 = {
+    "token_embd.weight": "transformer.wte.weight",
+    "position_embd.weight": "transformer.wpe.weight",
+    "output_norm.weight": "transformer.ln_f.weight",
+    "output_norm.bias": "transformer.ln_f.bias",
+    OUTPUT: "lm_head.weight",
+}
+_OUTSIDE_NEOX = {
+    "token_embd.weight": "gpt_neox.embed_in.weight",
+    "output_norm.weight": "gpt_neox.final_layer_norm.weight",
+    "output_norm.bias": "gpt_neox.final_layer_norm.bias",
+    OUTPUT: "lm_head.weight",
+}
+_NEOX = {
+    "attn_norm": "input_layernorm",
+    "attn_qkv": "attention.query_key_value",
+    "attn_output": "attention.dense",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_up": "mlp.dense_h_to_4h",
+    "ffn_down": "mlp.dense_4h_to_h",
+}
+_OUTSIDE_PHI2 = OUTSIDE | {
+    "output_norm.weight": "model.final_layernorm.weight",
+    "output_norm.bias": "model.final_layernorm.bias",
+    "output.bias": "lm_head.bias",
+}
 _AFMOE = (
     _BLOCK
     | _experts("mlp.router.gate")
@@ -335,6 +371,32 @@ FAMILIES: Mapping[str, Family] = {
     "exaone": Family("llama", _BLOCK, _PLAIN),
     "minicpm": Family("granite", _BLOCK, _PERMUTED),
     "chatglm": Family("glm", _BLOCK | {"ffn_up": "mlp.gate_up_proj"}, _PLAIN),
+    "phi2": Family(
+        "phi",
+        _BLOCK | {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"},
+        _PLAIN,
+        epsilon="layer_norm_eps",
+        outside=_OUTSIDE_PHI2,
+    ),
+    "gpt2": Family(
+        "gpt2",
+        _GPT2,
+        dict.fromkeys(("attn_qkv", "attn_output", "ffn_up", "ffn_down"), "turned"),
+        epsilon="layer_norm_epsilon",
+        layers="transformer.h",
+        outside=_OUTSIDE_GPT2,
+    ),
+    "starcoder": Family(
+        "gpt_bigcode", _GPT2, _PLAIN, epsilon="layer_norm_epsilon", layers="transformer.h", outside=_OUTSIDE_GPT2
+    ),
+    "gptneox": Family(
+        "gpt_neox",
+        _NEOX,
+        {"attn_qkv": "by kind"},
+        epsilon="layer_norm_eps",
+        layers="gpt_neox.layers",
+        outside=_OUTSIDE_NEOX,
+    ),
     "apertus": Family(
         "apertus", _BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, _PLAIN
     ),
@@ -342,6 +404,7 @@ FAMILIES: Mapping[str, Family] = {
     "exaone-moe": Family("exaone_moe", _MIXTURE | _shared() | _CORRECTED, _PLAIN, _stacked()),
     "afmoe": Family("afmoe", _AFMOE, _PLAIN, _stacked()),
     "cohere2moe": Family("cohere2_moe", _MIXTURE | _shared(), _PLAIN, _stacked(), epsilon="layer_norm_eps"),
+    "mistral4": Family("mistral4", _DEEPSEEK, _PLAIN, (*_stacked(), _LATENT)),
     "deepseek32": Family("deepseek_v32", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "glm-dsa": Family("glm_moe_dsa", _INDEXED, _PLAIN, (*_stacked(), _LATENT)),
     "hy_v3": Family(

@@ -95,6 +95,7 @@ _NEMOTRON_FAMILY = Family(
     _PERMUTED,
     layers_differ=True,
     outside=_outside("model.embeddings.weight", "model.norm_f.weight"),
+    turns=False,
 )
 _BESIDE_MAMBA = _attention() | {
     "attn_norm": "input_layernorm",
@@ -158,7 +159,7 @@ STATES: Mapping[str, Family] = {
         layers_differ=True,
         outside=_LFM2_OUTSIDE,
     ),
-    "granitehybrid": Family("granitemoehybrid", _GRANITE, _PERMUTED, _GRANITE_MERGED, layers_differ=True),
+    "granitehybrid": Family("granitemoehybrid", _GRANITE, _PERMUTED, _GRANITE_MERGED, layers_differ=True, turns=False),
     "nemotron_h": _NEMOTRON_FAMILY,
     "nemotron_h_moe": _NEMOTRON_FAMILY,
     "falcon-h1": Family("falcon_h1", _BESIDE_MAMBA | _mamba2("mamba"), _CHANGES, outside=_FINAL),
@@ -169,6 +170,7 @@ STATES: Mapping[str, Family] = {
         (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
         layers_differ=True,
         outside=_FINAL,
+        turns=False,
     ),
     "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, FAMILIES["deepseek2"].merged, layers_differ=True),
     "mamba": _alone("mamba", _mamba1("mixer")),

@@ -23,7 +23,7 @@ from engine.model.shape import model_sizes
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
-from tests.engine.gguf_states import EXPERTS, LATENT, SCALES, WITH_MIXERS
+from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.test_facts import facts_of
@@ -152,77 +152,50 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "olmo3": ("olmo3", WINDOWS),
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
     "arcee": ("arcee", {"mlp_bias": True}),
+}
+MADE |= {
     "solar_open": ("solar_open", {**ROUTED, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0}),
     "internlm3": ("internlm3", {}),
     "glm": ("glm", {"attention_bias": True}),
     "olmo": ("olmo", {"clip_qkv": 1.5}),
     "exaone_moe": ("exaone_moe", {**BEHIND_DENSE, "routed_scaling_factor": 2.5}),
     "afmoe": ("afmoe", {**BEHIND_DENSE, "num_dense_layers": 1, "route_scale": 2.8, "mup_enabled": True}),
-    "cohere2_moe": (
-        "cohere2_moe",
-        {
-            **BEHIND_DENSE,
-            **TIED,
-            "num_shared_experts": 2,
-            "moe_intermediate_size": 96,
-            "prefix_dense_intermediate_size": 48,
-            "expert_selection_fn": "sigmoid",
-        },
-    ),
+    "cohere2_moe": ("cohere2_moe", {
+        **BEHIND_DENSE, **TIED, "num_shared_experts": 2, "moe_intermediate_size": 96, "expert_selection_fn": "sigmoid",
+        "prefix_dense_intermediate_size": 48,
+    }),
     "apertus": ("apertus", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
+    "qwen2_moe": ("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 32}),
+    "gptneox": ("gpt_neox", {"num_key_value_heads": 4, "use_parallel_residual": False}),
+    "phi2": ("phi", {}),
+    "gpt2": ("gpt2", {**TIED, "n_inner": 96, "num_key_value_heads": 4}),
+    "starcoder": ("gpt_bigcode", {**TIED, "n_inner": 96}),
     "hy_v3": ("hy_v3", {**EXPERTS, "num_shared_experts": 1, "mlp_layer_types": ["dense", "sparse"]}),
-    "mimo_v2_flash": (
-        "mimo_v2_flash",
-        {
-            **ROUTED,
-            **WINDOWS,
-            "n_group": 1,
-            "topk_group": 1,
-            "v_head_dim": 32,
-            "routed_scaling_factor": 1.0,
-            "mlp_layer_types": ["dense", "sparse"],
-            "rope_parameters": {
-                "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
-                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
-            },
+    "mimo_v2_flash": ("mimo_v2_flash", {
+        **ROUTED, **WINDOWS, "n_group": 1, "topk_group": 1, "v_head_dim": 32, "routed_scaling_factor": 1.0,
+        "mlp_layer_types": ["dense", "sparse"],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
         },
-    ),
-    "deepseek_v32": (
-        "deepseek_v32",
-        {**LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
-    ),
-    "glm_moe_dsa": (
-        "glm_moe_dsa",
-        {**LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"]},
-    ),
-    "mellum": (
-        "mellum",
-        {
-            **WINDOWS,
-            "num_local_experts": 4,
-            "num_experts_per_tok": 2,
-            "moe_intermediate_size": 32,
-            "rope_parameters": {
-                "full_attention": YARN,
-                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
-            },
+    }),
+    "deepseek_v32": ("deepseek_v32", {
+        **LATENT, **ROUTED, **INDEXER, "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0},
+    }),
+    "mistral4": ("mistral4", {
+        **LATENT, **ROUTED, "head_dim": 24,
+        "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
+    }),
+    "glm_moe_dsa": ("glm_moe_dsa", {
+        **LATENT, **ROUTED, **INDEXER, "n_group": 1, "topk_group": 1, "indexer_types": ["full", "shared"],
+    }),
+    "mellum": ("mellum", {
+        **WINDOWS, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+        "rope_parameters": {
+            "full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
         },
-    ),
-}
-STATES = {
-    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
-    "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
-    "rope_parameters": {
-        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
-        "mrope_interleaved": True,
-    },
+    }),
 }  # fmt: skip
-PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}
-WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
-    "qwen35": ("qwen3_5_text", STATES),
-    "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
-    "qwen3next": ("qwen3_next", {**STATES, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
-}
 MADE |= WITH_MIXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
@@ -230,7 +203,7 @@ FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
     "deepseek_v32", "cohere2_moe", "mellum", "lfm2moe", "granite hybrid", "nemotron_h of latents",
-    "falcon-h1 with norms",
+    "falcon-h1 with norms", "gpt2", "gptneox", "mistral4",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
@@ -269,7 +242,7 @@ def test_weights_of_layers_with_a_state_are_those_of_the_model(case: str, kind: 
     model = make(case)
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
     config = transformers.CONFIG_MAPPING[checkpoint.config["model_type"]].from_dict(dict(checkpoint.config))
-    for key in ("layer_types", "rope_parameters", *(key for key in STATES if key.startswith("linear_"))):
+    for key in ("layer_types", "rope_parameters", *(key for key in DELTAS if key.startswith("linear_"))):
         assert getattr(config, key) == getattr(model.config, key), key
     assert checkpoint.weights.keys() == model.state_dict().keys()
     for name, expected in model.state_dict().items():
@@ -314,7 +287,8 @@ ROPE_FREQS = {"rope_freqs.weight": torch.ones(8)}
 
 
 @pytest.mark.parametrize(
-    ("case", "extra"), [("arcee", ROPE_FREQS), ("phi3 of long texts", {}), ("gemma4 that shares keys", {})]
+    ("case", "extra"),
+    [("arcee", ROPE_FREQS), ("phi3 of long texts", {}), ("gemma4 that shares keys", {}), ("nemotron_h of experts", {})],
 )
 def test_facts_do_without_frequencies(case: str, extra: dict[str, torch.Tensor], tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
@@ -338,6 +312,13 @@ def test_networks_of_another_name_are_the_ones_that_they_are_like(architecture: 
     path = write_gguf(tmp_path / "m.gguf", model, architecture=architecture)
     checkpoint = open_checkpoint(str(path))
     assert checkpoint.config["model_type"] == model.config.model_type
+    assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+def test_a_deepseek_whose_scores_depend_on_positions_is_a_mistral(tmp_path: Path) -> None:
+    model = make("mistral4")
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, architecture="deepseek2")))
+    assert checkpoint.config["model_type"] == "mistral4"
     assert same(resident(checkpoint, torch.float32), logits(model))
 
 
@@ -373,6 +354,9 @@ LATENT_ENTRIES: dict[str, object] = {
 STATE_ENTRIES: dict[str, object] = {
     "attention__head_count_kv": [0, 1], "ssm__time_step_rank": 4, "ssm__inner_size": 64, "ssm__group_count": 1,
     "ssm__state_size": 8, "ssm__conv_kernel": 4, "rope__scaling__finetuned": False,
+}  # fmt: skip
+INDEXER_ENTRIES: dict[str, object] = {
+    "attention__indexer__top_k": 8, "attention__indexer__key_length": 16, "attention__indexer__head_count": 4,
 }  # fmt: skip
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
@@ -442,6 +426,30 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
             tensor("blk.0.attn_v_b.bias", (16,), 1088),
             **LATENT_ENTRIES,
         ),
+        "impossible shape",
+    ),
+    "experts whose shares are not made one": (raw("afmoe", attention__sliding_window=8), "expert_weights_norm"),
+    "shares of experts that are not made one": (
+        raw("hy_v3", expert_weights_norm=False, expert_shared_feed_forward_length=32),
+        "expert_weights_norm",
+    ),
+    "a softmax for a sigmoid": (raw("exaone-moe", expert_gating_func=1), "expert_gating_func"),
+    "heads that are not twice as many": (
+        raw("mimo2", attention__sliding_window=8, attention__head_count_kv=[1, 1], attention__key_length=16),
+        r"attention\.head_count_kv",
+    ),
+    "too few kinds of indexers": (
+        raw("glm-dsa", **{**LATENT_ENTRIES, **INDEXER_ENTRIES, "attention__indexer__types": [1]}),
+        r"attention\.indexer\.types",
+    ),
+    "a Mistral that is not stretched": (
+        raw("mistral4", **{**LATENT_ENTRIES, "expert_gating_func": 1}),
+        r"rope\.scaling\.type",
+    ),
+    "no left side of a laurel": (raw("gemma3n", attention__sliding_window=8), "activation_sparsity_scale"),
+    "no numbers of an activation": (raw("apertus"), r"lacks the weights xielu\.alpha_p"),
+    "queries, keys and values that do not fit": (
+        raw("chatglm", tensor("blk.0.attn_qkv.weight", (32, 47), 1024)),
         "impossible shape",
     ),
     "a scale of a matrix": (raw("glm4", tensor("blk.0.attn_q.scale", (1,), 1024)), "which are not known"),

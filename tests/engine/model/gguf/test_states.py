@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 
 from engine.model.checkpoint import open_checkpoint
 from engine.model.shape import model_sizes
@@ -12,9 +13,10 @@ from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from tests.campaigns.extent import choose
 from tests.engine.gguf_files import rounded, write_gguf
-from tests.engine.gguf_states import WITH_MIXERS
+from tests.engine.gguf_states import GRANITE, WITH_MIXERS
 from tests.engine.model.gguf.test_contents import logits
-from tests.engine.model.gguf.test_families import make
+from tests.engine.model.gguf.test_families import TWO, make
+from tests.engine.tiny_models import random_model
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_packed_stream import CPU, resident, same, streamed, streamed_of
 
@@ -49,3 +51,16 @@ def test_layers_of_state_are_planned_for_as_those_of_safetensors(case: str, tmp_
     for found, expected in zip(sizes.layers, saved.layers, strict=True):
         for key in ("elements", "active_elements", "kv_width", "state", "experts", "chosen", "kv_scales"):
             assert getattr(found, key) == getattr(expected, key), key
+
+
+@pytest.mark.parametrize(("experts", "architecture"), [(0, "granite"), (4, "granitemoe")])
+def test_granite_4_without_states_is_written_as_an_older_granite(
+    experts: int, architecture: str, tmp_path: Path
+) -> None:
+    attending = {"layer_types": ["full_attention"] * 2, "position_embedding_type": "rope"}
+    own = {**TWO, **GRANITE, **attending, "num_local_experts": experts, "num_experts_per_tok": min(2, experts)}
+    model = random_model(transformers.GraniteMoeHybridConfig(**own))
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, architecture=architecture)))
+    assert str(checkpoint.config["model_type"]).startswith(architecture)
+    for found, expected in zip(resident(checkpoint, torch.float32), logits(model), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
