@@ -20,8 +20,8 @@ class Residence:
     """`layer_bytes` is what each layer takes where it is kept. `shared`: there is no GPU, the device computes in RAM.
 
     `stream_bytes_per_second`: at most so much of the streamed layers arrives, by the rates that were measured on this
-    machine; 0 where nothing streams. `pinned`: of the RAM that a GPU copies layers from (`room`), what it copies from
-    at full speed (`taken`).
+    machine; 0 where nothing streams, or experts come one by one. `pinned`: of the RAM that a GPU copies layers from
+    (`room`), what it copies from at full speed (`taken`).
     """
 
     layer_bytes: tuple[int, ...] = ()

@@ -149,13 +149,15 @@ def _alone(model_type: str, names: Mapping[str, str]) -> Family:
     )
 
 
+_STACKED = (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),)
+
 STATES: Mapping[str, Family] = {
     "lfm2": Family("lfm2", _LFM2, _CHANGES, layers_differ=True, outside=_LFM2_OUTSIDE),
     "lfm2moe": Family(
         "lfm2_moe",
         _LFM2_MOE,
         _CHANGES,
-        (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
+        _STACKED,
         layers_differ=True,
         outside=_LFM2_OUTSIDE,
     ),
@@ -167,7 +169,7 @@ STATES: Mapping[str, Family] = {
         "jamba",
         _JAMBA,
         _CHANGES,
-        (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),),
+        _STACKED,
         layers_differ=True,
         outside=_FINAL,
         turns=False,

@@ -140,10 +140,10 @@ class _Planner:
 
     def _keeping_trunks(self, arrangement: Arrangement) -> Arrangement | None:
         """The same with all but experts on the device, which need a cache then; None where that is not possible."""
+        if arrangement.ready or not any(layer.expert_elements for layer in self.target.layers):
+            return None
         found = with_trunks(arrangement, self.target.layers)
         taken = self.footprint(found)
-        if not any(layer.expert_elements for layer in self.target.layers) or arrangement.ready:
-            return None
         has_cache = with_experts(taken, self.target, found, self.room).expert_cache > 0
         return found if has_cache and self.room.holds(taken.device, taken.ram) else None
 

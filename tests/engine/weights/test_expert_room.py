@@ -69,7 +69,7 @@ def test_a_layer_gives_way_to_experts_that_a_small_tree_brings_one_by_one() -> N
 
 @many
 @given(models(), machines())
-def test_where_experts_stream_all_else_stays_if_there_is_room(target: ModelNeeds, machine: Machine) -> None:
+def test_trunks_that_stay_are_counted_where_they_are_and_move_no_more(target: ModelNeeds, machine: Machine) -> None:
     found = plan(target, None, machine, WORK)
     kept, taken = found.arrangement, found.bytes
     assert not kept.trunks or (taken.expert_cache > 0 and found.fits)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.weights.planning.arrangement import Tier, spread
+from engine.weights.planning.arrangement import Tier, spread, streamed_layers
 from engine.weights.planning.machine import Machine
 from engine.weights.planning.needs import ModelNeeds, Workload
 from engine.weights.planning.placement import CRAMPED, Override, Plan, plan
@@ -52,8 +52,11 @@ def test_every_layer_has_one_place_and_residents_lie_evenly(
     assert len(tiers) == len(found.layer_bytes) == len(target.layers)
     assert sum(found.arrangement.count(tier) for tier in ("device", "ram", "ssd")) == len(target.layers)
     kept = {tier: sum(b for b, t in zip(found.layer_bytes, tiers, strict=True) if t == tier) for tier in set(tiers)}
-    assert kept.get("device", 0) == found.bytes.layers
-    assert kept.get("ram", 0) == found.bytes.ram_layers
+    streamed = streamed_layers(tiers, machine.memory.has_gpu) if found.arrangement.trunks else []
+    trunks = {index: target.layers[index].stored_bytes - target.layers[index].expert_bytes for index in streamed}
+    of_ram = sum(nbytes for index, nbytes in trunks.items() if tiers[index] == "ram")
+    assert kept.get("device", 0) + sum(trunks.values()) == found.bytes.layers
+    assert kept.get("ram", 0) - of_ram == found.bytes.ram_layers
     assert kept.get("ssd", 0) == found.bytes.ssd
     assert_even([tier == "device" for tier in tiers])
     assert_even([tier == "ram" for tier in tiers if tier != "device"])
