@@ -16,6 +16,7 @@ from app.shell.application import Application, DisplayWatch, Ending
 from app.shell.faults.crash import CrashWatch, refuse, unusable
 from app.shell.faults.thread_faults import ThreadFaults
 from app.shell.instance import Instance
+from app.system.background import still_running
 from app.system.command_line import BAD_INPUT, CommandParser, print_note
 from app.system.files import become_private
 from app.system.paths import Folders, chosen_folders, is_file
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from app.shell.program import Program
 
 _LOG_BYTES = 500_000
+_PATIENCE_SECONDS = 3.0  # the window is gone by then; a thread that waits for a network may need more
 APP_ID = "org.coppice.coppice"
 """What Windows' taskbar knows the program by; the installer's shortcuts have the same."""
 
@@ -79,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _leave(program, crashes, instance)
     ending.release()
     faults.end()
+    _end_threads(application, code)
     return code
 
 
@@ -104,6 +107,20 @@ def _leave(program: "Program", crashes: CrashWatch, instance: Instance) -> int:
     crashes.end()
     instance.release()
     return 1
+
+
+def _end_threads(application: Application, code: int) -> None:
+    """Wait for threads that still work, and end the program here where one does not end.
+
+    Python stops a thread in the middle of its stack when it ends itself. With frames of a library in C++ or Rust in it,
+    such as an import of PySide's, that can end in a crash.
+    """
+    names = still_running(_PATIENCE_SECONDS)
+    if names:
+        logging.getLogger(__name__).warning("The program ends while these threads still run: %s", ", ".join(names))
+        logging.shutdown()
+        application.shutdown()  # hands the clipboard over
+        os._exit(code)
 
 
 def begin_engine(folders: Folders) -> EngineLink:

@@ -3,11 +3,13 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
+from app.system.background import Stop
 from app.ui.jobs import Task
 
 _log = logging.getLogger(__name__)
@@ -34,7 +36,8 @@ class DeferredWork(QObject):
     def __init__(self, window: QWidget, modules: Sequence[str] = LATER) -> None:
         super().__init__(window)
         self._works: deque[Callable[[], None]] = deque()
-        self._reading = Task("read ahead", lambda: _read(modules), self)
+        self._stop = Stop()
+        self._reading = Task("read ahead", partial(_read, modules, self._stop), self)
         self._reading.done.connect(self._on_read)
         self._beginning = QTimer(self, singleShot=True)
         self._beginning.timeout.connect(self._on_beginning)
@@ -48,6 +51,10 @@ class DeferredWork(QObject):
         self._works.append(work)
         if self._is_read:
             self._turn.start()
+
+    def stop(self) -> None:
+        """Read no further module: the program ends."""
+        self._stop.ask()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Look for the first paint; take no event."""
@@ -75,9 +82,11 @@ class DeferredWork(QObject):
             work()
 
 
-def _read(modules: Sequence[str]) -> None:
+def _read(modules: Sequence[str], stop: Stop) -> None:
     """In a thread: all this in the window's own would keep it from answering for a quarter of a second."""
     for name in modules:
+        if stop.asked:
+            return
         try:
             import_module(name)
         except Exception:  # noqa: BLE001  # the first use raises the same error, where it can be told

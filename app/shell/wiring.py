@@ -53,6 +53,7 @@ def build_window(
     window.deferred.do(gc.freeze)
     window.deferred.do(garbage.begin)
     window.program.closing.connect(garbage.end)
+    window.program.closing.connect(window.deferred.stop)
     return window
 
 

@@ -46,6 +46,10 @@ def attempt(work: Callable[[], _Result], otherwise: Callable[[BaseException], _I
         return otherwise(error)
 
 
+class _Worker(threading.Thread):
+    """Made by `start`: what a library made is not ours to wait for."""
+
+
 def start(
     name: str, work: Callable[[], object], on_error: Callable[[BaseException], object] = lambda _error: None
 ) -> threading.Thread:
@@ -53,9 +57,18 @@ def start(
 
     `name` is what the log and the notices know the thread by.
     """
-    thread = threading.Thread(target=_run, args=(work, on_error), name=name, daemon=True)
+    thread = _Worker(target=_run, args=(work, on_error), name=name, daemon=True)
     thread.start()
     return thread
+
+
+def still_running(seconds: float) -> list[str]:
+    """The names of threads made by `start` that have not ended after so many seconds."""
+    deadline = time.monotonic() + seconds
+    threads = [each for each in threading.enumerate() if isinstance(each, _Worker)]
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return [thread.name for thread in threads if thread.is_alive()]
 
 
 def repeat(work: Callable[[], object]) -> None:

@@ -199,6 +199,44 @@ def test_what_a_thread_meets_is_shown_in_the_window_and_logged(engine_python: Pa
     assert any("An error in the thread 'archive'" in log and "Panic: unforeseen" in log for log in logs)
 
 
+WORKING = """
+import atexit, sys, time
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from app import main
+from app.shell.deferred import DeferredWork
+from app.system import background
+
+def work_and_end(self):
+    background.start("a long work", lambda: time.sleep(float(sys.argv[2])))
+    QTimer.singleShot(0, QApplication.quit)
+
+DeferredWork._on_beginning = work_and_end
+main._PATIENCE_SECONDS = float(sys.argv[3])
+atexit.register(print, "Python has ended", flush=True)
+sys.exit(main.main(["--data-dir", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(("work", "patience"), [(0.2, 30), (60, 0.2)])
+def test_python_ends_when_no_thread_is_at_work_and_is_left_out_where_one_stays(
+    work: float, patience: float, engine_python: Path, tmp_path: Path
+) -> None:
+    """It would stop a thread in the middle of a library's frames, which crashed now and then."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORKING, str(tmp_path / "data"), str(work), str(patience)],
+        cwd=ROOT,
+        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("Python has ended\n" if work < patience else "")
+    assert ("these threads still run: a long work" in done.stderr) == (work > patience)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")
 @pytest.mark.parametrize(
     ("given", "code"), [({}, 2), ({"XDG_SESSION_TYPE": "tty"}, 2), ({"QT_QPA_PLATFORM": "offscreen"}, 0)]

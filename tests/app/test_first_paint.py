@@ -171,6 +171,23 @@ def test_a_module_that_is_broken_holds_nothing_up(qtbot: QtBot, monkeypatch: pyt
     qtbot.waitUntil(lambda: done == [1])
 
 
+def test_no_further_module_is_read_when_the_program_ends(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+    window = QWidget()
+    qtbot.addWidget(window)
+    late = DeferredWork(window, ["first", "second"])
+
+    def read_and_end(name: str) -> None:
+        read.append(name)
+        late.stop()
+
+    monkeypatch.setattr(deferred, "import_module", read_and_end)
+    late.do(lambda: read.append("over"))
+    window.show()
+    qtbot.waitUntil(lambda: "over" in read)
+    assert read == ["first", "over"]
+
+
 class Painted(QWidget):
     """Says when it is painted."""
 
@@ -186,7 +203,7 @@ def test_a_paint_that_is_late_comes_before_the_modules(qtbot: QtBot, monkeypatch
     """A machine may be so busy that the window is painted later than one that never is would be waited for."""
     order = list[str]()
     monkeypatch.setattr(deferred, "_LONGEST_MS", 1)
-    monkeypatch.setattr(deferred, "_read", lambda _modules: order.append("read"))
+    monkeypatch.setattr(deferred, "_read", lambda _modules, _stop: order.append("read"))
     window = Painted(order)
     qtbot.addWidget(window)
     late = DeferredWork(window, ())
