@@ -6,7 +6,8 @@ On a real machine a few percent drown in noise. Here the embedded pair drafts a 
 once; what any budget and depth would have drafted there, and what the target would have accepted, is read off it. Only
 the seconds are a model's: of a machine that streams from a disk, of one with half the disk's rate, and of one with
 all weights in memory, of processors where every row costs, the last of these with a mixture's rows, that each need
-other experts; each with noise. `auto` starts cold, and is told what the
+other experts, and of mixtures whose experts come from a disk, with a plan that takes every row to be routed on its own,
+as is so in the second of them alone; each with noise. `auto` starts cold, and is told what the
 plan would expect of passes, wrong by some factor (`--expectation 0`: nothing); its first 20 rounds are left out, and
 its first 30 are told apart, beside the best fixed budget over the same tokens. Every start takes the answers in
 another order, twice.
@@ -14,6 +15,7 @@ another order, twice.
 
 import argparse
 import json
+import math
 import random
 import sys
 import tempfile
@@ -36,7 +38,7 @@ from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from tests.engine.speculation.simulation import Named, cut, worthwhile
+from tests.engine.speculation.simulation import Named, Routed, cut, from_disk_seconds, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees
 BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
@@ -50,7 +52,8 @@ EXPECTED_ROWS = (1, 5, 17, 33, 65, 129, 257, 513)
 class Pace:
     """Seconds of a pass by its rows, of a draft level and of a node, and of the rest of a round.
 
-    `hidden`: the part of the drafting by which the pass becomes shorter, as its weights keep coming meanwhile.
+    `hidden`: the part of the drafting by which the pass becomes shorter, as its weights keep coming meanwhile. `told`:
+    what a plan takes a pass to last, where that is something else; `routed`: what a mixture's routers chose.
     """
 
     name: str
@@ -60,6 +63,8 @@ class Pace:
     rest: float
     hidden: float = 0.0
     noise: float = 0.08
+    told: Callable[[int], float] | None = None
+    routed: Callable[[int], Routed] | None = None
 
     def round(self, tree: Tree, levels: int, chance: random.Random | None) -> tuple[float, float, float]:
         """Of drafting so many levels, of the pass, and of all; without `chance` exactly what is to be expected."""
@@ -70,12 +75,27 @@ class Pace:
         return draft, target, draft + target + self.rest
 
 
+def from_disk(alike: float) -> Pace:
+    """A mixture larger than memory, `rows ** alike` of whose rows are routed on their own."""
+    return Pace(
+        f"mixture from disk, {alike:g}",
+        lambda rows: from_disk_seconds(rows**alike),
+        0.003,
+        0.0003,
+        0.002,
+        told=from_disk_seconds,
+        routed=lambda rows: Routed(rows, math.ceil(rows**alike)),
+    )
+
+
 PACES = (
     Pace("resident", lambda rows: 0.0075 + 0.0002 * rows, 0.0027, 0.0005, 0.004),
     Pace("ssd", lambda rows: max(0.3, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
     Pace("half", lambda rows: max(0.6, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
     Pace("processor", lambda rows: 0.1 + 0.016 * rows, 0.006, 0.0005, 0.01),
     Pace("mixture", lambda rows: 0.01 + 0.046 * rows**0.9, 0.003, 0.0003, 0.002),
+    from_disk(0.7),
+    from_disk(1.0),
     Pace("ssd, dear rows", lambda rows: max(0.85, 0.3 + 0.03 * rows), 0.006, 0.0003, 0.01, hidden=1.0),
 )
 
@@ -187,7 +207,7 @@ def expected(pace: Pace, wrong_by: float, chance: random.Random) -> PassTime | N
     if not wrong_by:
         return None
     rows, cost = (chance.lognormvariate(0.0, wrong_by) for _ in range(2))
-    seconds = tuple(cost * pace.target(round(1 + (each - 1) * rows)) for each in EXPECTED_ROWS)
+    seconds = tuple(cost * (pace.told or pace.target)(round(1 + (each - 1) * rows)) for each in EXPECTED_ROWS)
     return PassTime(tuple(map(float, EXPECTED_ROWS)), seconds)
 
 
@@ -201,13 +221,24 @@ def auto_over_best(
     order, none = list(texts) * 2, Named("none")
     chance.shuffle(order)
     told = expected(pace, wrong_by, random.Random(1000 + seed))
-    auto = Auto([Named("specexec")], none, ThroughputModel(), widest, DEEPEST, clock=lambda: 0.0, expected=told)
+    routed: list[Routed] = []
+    auto = Auto(
+        [Named("specexec")],
+        none,
+        ThroughputModel(),
+        widest,
+        DEEPEST,
+        clock=lambda: 0.0,
+        routing=lambda: routed[-1] if routed else None,
+        expected=told,
+    )
     auto.prefill([0])
     rounds, tokens, seconds, first, counted = 0, 0, 0.0, 0.0, []
     for text in order:
         is_counted, place = rounds >= LEARNING_ROUNDS, 0
         while place < len(text[0]):
             result = played(text, place, auto.choose([0, 0], len(text[0]) - place), pace, chance)
+            routed = [pace.routed(len(result.tree))] if pace.routed else []
             auto.learn(result)
             taken = played(text, place, result.choice, pace, None).seconds
             rounds, place = rounds + 1, place + len(result.tokens)

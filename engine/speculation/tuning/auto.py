@@ -165,7 +165,7 @@ class Auto:
 
 def _trials(plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
     """Trees larger and smaller than the best, and the best of every other method."""
-    sizes = {plan.budget: plan for plan in reversed(plans) if plan.method == best.method}
+    sizes = {plan.budget: plan for plan in reversed(plans) if plan.budget and plan.method == best.method}
     wanted = (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget)
     yield from (replace(sizes[budget], is_free=False) for budget in wanted if budget in sizes)
     for name in sorted({plan.method for plan in plans} - {best.method}):

@@ -200,6 +200,7 @@ class ThroughputModel:
         seconds = result.seconds - result.draft_seconds
         if routing is not None:
             seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
+            self.savings += seconds * (self.rounds == 1 and self.experts.predictor is not None)  # no plan knows routers
         if self.passes.observe(len(tree), max(seconds, 0.0), drafting):
             for stats in self.methods.values():
                 stats.drafting, stats.came = MeasuredPasses(), (0.0, 0.0)  # the draft is on the same machine

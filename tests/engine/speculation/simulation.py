@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 import numpy as np
+import torch
 
 from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers
@@ -16,7 +17,32 @@ from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
 
+EXPERTS, CHOSEN = 128, 8  # of a mixture's layer, and of each token
 TEXTS = 10  # trees that the true rate of a choice is averaged over
+
+
+def from_disk_seconds(rows: float) -> float:
+    """Of a pass of a mixture whose experts come from a disk, over so many rows that are routed on their own."""
+    return 0.25 + 0.1 * EXPERTS * (1.0 - (1.0 - CHOSEN / EXPERTS) ** rows)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """The `Routing` of a pass over so many rows, of a layer of a mixture: `own` of them are routed on their own.
+
+    The others go where one of these goes.
+    """
+
+    rows: int
+    own: int
+    layers: tuple[int, ...] = (0,)
+    count: int = EXPERTS
+
+    def chosen(self, _layer: int) -> torch.Tensor:
+        """int64 [rows, experts of a token]."""
+        chance = torch.Generator().manual_seed(self.rows)
+        every = torch.rand(self.own, self.count, generator=chance).topk(CHOSEN).indices
+        return every[torch.arange(self.rows) % self.own]
 
 
 def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
