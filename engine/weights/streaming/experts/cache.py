@@ -1,6 +1,6 @@
 """Which experts are in which slots of the compute device."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -46,20 +46,24 @@ class ExpertCache:
         """Whether the next missing expert evicts another."""
         return not self._free
 
-    def take(self, experts: Sequence[Expert]) -> Taken:
-        """Slots for these experts, all different and no more than there are slots; none of them evicts another."""
-        assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
+    def take(self, experts: Sequence[Expert], kept: Collection[Expert] = ()) -> Taken:
+        """Slots for these experts, all different; none of them evicts another, or one of those `kept`.
+
+        There are slots for all of these together.
+        """
+        assert len(set(experts)) == len(experts), "an expert twice"
+        assert len({*experts, *kept}) <= self.slots, "more experts than slots"
         missing = self.note(experts)
-        self.admit(experts)
+        self.admit(experts, kept)
         return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
 
-    def admit(self, experts: Sequence[Expert]) -> tuple[int, ...]:
-        """Slots for experts that were noted; none of them evicts another."""
-        asked = frozenset(experts)
+    def admit(self, experts: Sequence[Expert], kept: Collection[Expert] = ()) -> tuple[int, ...]:
+        """Slots for experts, used or not; see `take`."""
+        asked = frozenset((*experts, *kept))
         for expert in experts:
             if expert not in self._slot_of:
                 self._slot_of[expert] = self._free.pop() if self._free else self._evict(asked)
-                heappush(self._lowest, (self._scores[expert], expert))
+                heappush(self._lowest, (self._scores.setdefault(expert, 0.0), expert))
         return tuple(self._slot_of[expert] for expert in experts)
 
     def note(self, experts: Sequence[Expert]) -> tuple[Expert, ...]:

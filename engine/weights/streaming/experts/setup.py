@@ -16,6 +16,7 @@ from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.beside import BesideExperts, Home
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
 from engine.weights.streaming.experts.followed import FollowedExperts, OneExpert, Use, is_followed
+from engine.weights.streaming.experts.lookahead import router_of
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
 from engine.weights.streaming.experts.split_layout import (
@@ -146,7 +147,10 @@ class ExpertSetup:
                 own = (seen if self._trunks_stay else part.split).companions
                 home = Home(part.split, bulks.resident[index], stored_views(own, trunks.resident[index]))
                 beside = BesideExperts(part.experts, binding, followed, home, seen, slots, source)
-            found.append(ExpertLayer(part.experts, seen, binding, slots, source, alone, beside))
+            # Beside a device, the host would wait for it to know what to bring. A trunk that streams is gone by then.
+            looks_ahead = alone is not None and self._trunks_stay
+            router = router_of(part.layer, part.experts) if looks_ahead else None
+            found.append(ExpertLayer(part.experts, seen, binding, slots, source, alone, beside, router))
         return found
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Slots for single experts on the compute device: where an expert comes from, and who fills them."""
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.own_thread import threads_allowed
 from engine.weights.store.disk import DiskReader
 from engine.weights.streaming.copy_stream import CopyStream
-from engine.weights.streaming.experts.cache import ExpertCache
+from engine.weights.streaming.experts.cache import Expert, ExpertCache
 from engine.weights.streaming.experts.meter import ExpertMeter
 from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
@@ -133,21 +133,32 @@ class ExpertSlots:
         # Behind the last computation that read the slot; at first, behind all that had this memory for something else.
         self._events: list[Any] = [copy_stream.record_event() if copy_stream else None] * slots
         self._threads = self._pool()
+        self._expected: dict[Expert, Future[Transfer]] = {}  # before their layer has asked for them
+        self._bytes_expected = 0  # of each: layers that share slots have experts of one size
 
     def load(
-        self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
+        self,
+        split: SplitLayout,
+        experts: Sequence[int],
+        source: ExpertSource,
+        on_wait: OnWait | None,
+        is_timed: bool,
+        then: Callable[[], None] = lambda: None,
     ) -> Generator[list[LoadedExpert]]:
         """The experts of one layer in portions: those in the cache, then all that have come, in the file's order.
 
         While it waits for more, `on_wait` is called as long as it finds work. `is_timed`: the meter counts the time.
-        Raises what fetching one raised; experts that were not yielded by then are not in the cache.
+        `then` is called once all are on their way, and may `expect` some of another layer. Raises what it raised, or
+        fetching one; experts that were not yielded by then are not in the cache.
         """
         layer = split.trunk.index
-        taken = self.cache.take([(layer, expert) for expert in experts])
+        coming = self._due(layer, experts)
+        taken = self.cache.take([(layer, expert) for expert in experts], self._expected)
         slot_of = dict(zip(experts, taken.slots, strict=True))
         transfers, waited = list[Transfer](), self.waited_seconds
-        coming = self._request(layer, [(expert, slot_of[expert]) for _, expert in taken.missing], source)
         try:
+            coming |= self._request(layer, [(expert, slot_of[expert]) for _, expert in taken.missing], source)
+            then()
             if here := [expert for expert in experts if expert not in coming]:
                 yield [self._loaded(split, expert, slot_of[expert]) for expert in here]
             while coming:
@@ -164,6 +175,23 @@ class ExpertSlots:
         finally:
             self._abandon(layer, coming)
             self._record(taken.slots)
+
+    def expect(
+        self, split: SplitLayout, experts: Iterable[int], source: ExpertSource, running: Collection[Expert]
+    ) -> None:
+        """Bring experts that another layer will probably ask for, behind all that is on its way; no device takes part.
+
+        As many as have slots besides those of the layer that is `running` and those expected before. What that layer
+        does not ask for is not waited for, and not brought if that has not begun by then.
+        """
+        layer = split.trunk.index
+        kept = {*running, *self._expected}
+        wanted = [expert for expert in experts if (layer, expert) not in self.cache]
+        wanted = wanted[: self.cache.slots - len(kept)]
+        slots = self.cache.admit([(layer, expert) for expert in wanted], kept)
+        coming = self._request(layer, list(zip(wanted, slots, strict=True)), source)
+        self._expected |= {(layer, expert): arrival for expert, arrival in coming.items()}
+        self._bytes_expected = split.expert_bytes
 
     def held(self, split: SplitLayout, experts: Iterable[int]) -> list[LoadedExpert]:
         """Those of a layer's experts that are in their slots. Call `used` once the work that reads them is launched."""
@@ -200,6 +228,29 @@ class ExpertSlots:
     def close(self) -> None:
         """End the threads."""
         self._threads.shutdown(cancel_futures=True)
+
+    def _due(self, layer: int, experts: Iterable[int]) -> "dict[int, Future[Transfer]]":
+        """When those of a layer's experts arrive that were expected and are still on their way.
+
+        Others are not expected any more, but for those that are just being read, which keep their slots until then.
+        """
+        asked = {(layer, expert) for expert in experts}
+        self._settle(asked)
+        if len(asked | self._expected.keys()) > self.cache.slots:
+            wait(self._expected.values())
+            self._settle(asked)
+        return {each[1]: self._expected.pop(each) for each in asked & self._expected.keys()}
+
+    def _settle(self, asked: Collection[Expert]) -> None:
+        """Expect no more what has come, what could not be read, and what nobody has asked for nor begun to read."""
+        for each, arrival in list(self._expected.items()):
+            if not arrival.done() and (each in asked or not arrival.cancel()):
+                continue
+            del self._expected[each]
+            if arrival.cancelled() or arrival.exception() is not None:
+                self.cache.forget([each])
+            else:
+                self.bytes_fetched += self._bytes_expected
 
     def _request(
         self, layer: int, missing: Sequence[tuple[int, int]], source: ExpertSource

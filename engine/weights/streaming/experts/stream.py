@@ -1,9 +1,11 @@
 """Brings a mixture's experts once their layer's router has chosen: all of the layer's, or only those of this pass."""
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, pairwise
 from typing import Any
 
 import torch
@@ -18,10 +20,13 @@ from engine.weights.streaming.experts.beside import BesideExperts
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
 from engine.weights.streaming.experts.followed import FollowedExperts, LastingParts, Parts, Use
+from engine.weights.streaming.experts.lookahead import Router, foretold
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
 from engine.weights.streaming.prefetch_ring import OnWait
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class ExpertLayer:
     """One layer with experts. `source` loads them into `slots`; both are None if they stay on the device, encoded.
 
     Either `binding` gives their module its weights, or `followed` computes in the module's place, as `beside` does in
-    passes that take this way.
+    passes that take this way. `router`: what chooses among them, where it can be asked in other layers' time.
     """
 
     experts: Experts
@@ -39,6 +44,7 @@ class ExpertLayer:
     source: ExpertSource | None
     followed: FollowedExperts | None = None
     beside: BesideExperts | None = None
+    router: Router | None = None
 
     @property
     def index(self) -> int:
@@ -66,6 +72,7 @@ class ExpertStream:
     ) -> None:
         """`bulks`, loaded, holds the experts of each layer together; `clock`: of the device that computes."""
         self._layers = {layer.index: layer for layer in layers}
+        self._next = _next_layers(sorted(layers, key=lambda layer: layer.index))
         self._bulks, self._choose, self._clock, self._use = bulks, choose, clock, use
         self._times = PendingTimes(clock)
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
@@ -174,7 +181,7 @@ class ExpertStream:
 
         def compute(hidden: Tensor, choice: Tensor, weights: Tensor) -> Tensor:
             if layer.followed and self._single:
-                with closing(self._as_they_come(layer, choice, on_wait())) as portions:
+                with closing(self._as_they_come(layer, hidden, choice, on_wait())) as portions:
                     return layer.followed.in_portions(hidden, choice, weights, portions)
             if layer.followed:
                 return layer.followed(hidden, choice, weights, self._parts_of)
@@ -207,11 +214,12 @@ class ExpertStream:
         self._parts_of = self._in(layer, self._in_bulk)
 
     def _as_they_come(
-        self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None
+        self, layer: ExpertLayer, hidden: Tensor, choice: Tensor, on_wait: OnWait | None
     ) -> Generator[Mapping[int, Parts]]:
         """The single experts of the running layer in portions, each to be computed while the next one is on its way."""
-        own = self._companions
-        with _routed(layer.slots, choice, self._single), closing(self._load(layer, self._single, on_wait)) as loaded:
+        own, then = self._companions, partial(self._look_ahead, layer, hidden, choice)
+        coming = self._load(layer, self._single, on_wait, then)
+        with _routed(layer.slots, choice, self._single), closing(coming) as loaded:
             while True:
                 self._computed.append((self._begun, self._clock.mark()))
                 some = next(loaded, None)
@@ -222,6 +230,24 @@ class ExpertStream:
                     each.expert: {**each.parts, **{name: stack[each.expert] for name, stack in own.items()}}
                     for each in some
                 }
+
+    def _look_ahead(self, layer: ExpertLayer, hidden: Tensor, choice: Tensor) -> None:
+        """Have what the next layer will probably choose brought behind what this one has chosen.
+
+        Not before that layer has run once: until then its router has no weights.
+        """
+        later = self._next.get(layer.index)
+        if later is None or later.index not in self._companions_of:
+            return
+        if later.router is None or later.slots is None or later.source is None:
+            return
+        try:
+            experts = foretold(later.router, hidden, choice.shape[-1])
+        except Exception:  # noqa: BLE001  # a network's own code, asked what no pass asks it: go on without
+            _log.warning("The experts of layer %d cannot be foretold", later.index, exc_info=True)
+            del self._next[layer.index]
+            return
+        later.slots.expect(later.split, experts, later.source, {(layer.index, each) for each in self._single})
 
     def _staying(
         self, layer: ExpertLayer, followed: FollowedExperts, brings: Callable[..., Any]
@@ -322,11 +348,15 @@ class ExpertStream:
         self._use.experts += len(experts)
 
     def _load(
-        self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None
+        self,
+        layer: ExpertLayer,
+        experts: Sequence[int],
+        on_wait: OnWait | None,
+        then: Callable[[], None] = lambda: None,
     ) -> Generator[Sequence[LoadedExpert]]:
         if layer.slots and layer.source:
             is_timed = not self._bulks.is_filling  # right behind a pass of whole layers, the next ones are read ahead
-            return layer.slots.load(layer.split, experts, layer.source, on_wait, is_timed)
+            return layer.slots.load(layer.split, experts, layer.source, on_wait, is_timed, then)
         buffer = self._bulks.resident[layer.index]
         return (
             [LoadedExpert(expert, {part.name: part.view(buffer[part.in_bulk(expert)]) for part in layer.split.parts})]
@@ -337,6 +367,11 @@ class ExpertStream:
         if layer.slots:
             meter = layer.slots.meter
             self._times.add([(begin, self._clock.mark())], lambda seconds: meter.bound(experts, seconds))
+
+
+def _next_layers(layers: Sequence[ExpertLayer]) -> dict[int, ExpertLayer]:
+    """By its number, what comes behind each of these layers, if that shares its slots."""
+    return {one.index: other for one, other in pairwise(layers) if one.slots and one.slots is other.slots}
 
 
 def used_experts(choice: Tensor, count: int) -> tuple[Tensor, Tensor]:
