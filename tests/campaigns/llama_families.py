@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from tests.campaigns.llama_cpp import CONTEXT, MODELS, Peer, resident
+from tests.engine import gguf_cases
 from tests.engine.gguf_families import architecture_of
 from tests.engine.gguf_files import write_gguf
-from tests.engine.model.gguf import test_contents, test_families
+from tests.engine.model.gguf import test_contents
 
 TOKENIZER = MODELS / "demo-target"
 LENGTHS = (4, 9, 70, 300, 700)  # of texts; windows are of 7 tokens, and scaled embeddings were made for 128
@@ -33,7 +34,7 @@ GELU = torch.nn.functional.gelu
 ALL: dict[str, Any] = {
     "vocab_size": 4096, "max_position_embeddings": CONTEXT, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
-YARN = test_families.YARN
+YARN = gguf_cases.YARN
 SHORT = {
     "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
     "long_factor": [9.0] * 8,
@@ -204,16 +205,16 @@ def deviation(numbers: Tensor, dim: int, keepdim: bool, unbiased: bool) -> Tenso
 
 def cases() -> list[str]:
     """Those of the tests, and others."""
-    return [*test_contents.MADE, *test_families.MADE, *OTHERS]
+    return [*test_contents.MADE, *gguf_cases.MADE, *OTHERS]
 
 
 def write(case: str, path: Path) -> str:
     """Write the model of a case, with a vocabulary and a context as llama.cpp needs them; returns its architecture."""
     base, own = OTHERS.get(case, (case, {}))
-    tests = test_contents if base in test_contents.MADE else test_families
+    tests = test_contents if base in test_contents.MADE else gguf_cases
     model = tests.make(base, **{**ALL, **MORE.get(base, {}), **own})
     frequencies = {"rope_freqs.weight": test_contents.frequencies(model)} if case == "llama 3.1" else {}
-    architecture = case if case in test_families.OTHER_NAMES else architecture_of(model.config.get_text_config())
+    architecture = case if case in gguf_cases.OTHER_NAMES else architecture_of(model.config.get_text_config())
     write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
     return architecture
 

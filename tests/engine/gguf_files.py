@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tests.engine.gguf_blocks import ENCODERS
+from tests.engine.gguf_entries import describe
 from tests.engine.gguf_families import (
     FUSED,
     LATENT,
     architecture_of,
     changed,
-    describe,
     extras,
     is_plus_one,
     key_value_heads,

@@ -4,11 +4,13 @@ What the file does not say is what llama.cpp takes for this kind of network.
 """
 
 from engine.errors import ModelError
-from engine.model.gguf.dense_configs import DENSE
+from engine.model.gguf.dense_configs import DENSE as OF_DENSE
+from engine.model.gguf.dense_names import DENSE
 from engine.model.gguf.gemma_configs import GEMMAS
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.mixture_configs import MIXTURES
-from engine.model.gguf.names import FAMILIES, OUTPUT, Family
+from engine.model.gguf.mixture_configs import MIXTURES as OF_MIXTURES
+from engine.model.gguf.mixture_names import MIXTURES
+from engine.model.gguf.names import OUTPUT, Family
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.state_configs import STATES as OF_STATES
@@ -18,8 +20,8 @@ from engine.protocol.sentences import say, shown
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
-OWN = {**DENSE, **GEMMAS, **MIXTURES, **OF_STATES}
-KNOWN = {**FAMILIES, **STATES}
+OWN = {**OF_DENSE, **GEMMAS, **OF_MIXTURES, **OF_STATES}
+KNOWN = {**DENSE, **MIXTURES, **STATES}
 """Every kind of network that is read, by `general.architecture`."""
 
 
