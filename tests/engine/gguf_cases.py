@@ -6,6 +6,7 @@ import torch
 import transformers
 
 from engine.model.families.verified_families import VERIFIED
+from tests.engine.family_models import ABSENT
 from tests.engine.gguf_states import EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model
 
@@ -174,6 +175,35 @@ MADE |= {
         },
     }),
 }  # fmt: skip
+FALCON = {"head_dim": ABSENT, "ffn_hidden_size": 96, "new_decoder_architecture": True, "num_kv_heads": 2}
+LONG = {
+    "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 8,
+    "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0], "original_max_position_embeddings": 128,
+}  # fmt: skip
+MADE |= {
+    "step3p5": ("step3p5", {
+        **WINDOWS, **EXPERTS, "n_routed_experts": 4, "share_expert_dim": 48, "mlp_layer_types": ["dense", "sparse"],
+        "num_sliding_attention_heads": 6, "moe_router_scaling_factor": 3.0, "swiglu_limits": [0.0, 0.5],
+        "swiglu_limits_shared": [0.5, 1.0],
+        "rope_parameters": {
+            "full_attention": {
+                "rope_type": "llama3", "rope_theta": 5e6, "partial_rotary_factor": 0.5, "factor": 2.0,
+                "low_freq_factor": 1.0, "high_freq_factor": 32.0, "original_max_position_embeddings": 131072,
+            },
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    }),
+    "falcon 7b": ("falcon", {**FALCON, "new_decoder_architecture": False, "num_kv_heads": 1, "num_key_value_heads": 1}),
+    "falcon 11b": ("falcon", {**FALCON, "num_ln_in_parallel_attn": 1}),
+    "falcon 40b": ("falcon", FALCON),
+    "phimoe": ("phimoe", {"num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
+    "phimoe of long texts": ("phimoe", {
+        "num_local_experts": 4, "rope_parameters": {
+            **LONG, "short_mscale": 1.243163121016122, "long_mscale": 1.243163121016122,
+        },
+    }),
+    "minicpm3": ("minicpm3", {**LATENT, "head_dim": ABSENT, "v_head_dim": 16}),
+}  # fmt: skip
 MADE |= WITH_MIXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
@@ -186,7 +216,8 @@ OTHER_NAMES = {
 def make(case: str, **overrides: Any) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
     kind, own = {**MADE, **WITH_STATES}[case]
-    model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own, **overrides}))
+    said = {key: value for key, value in {**TWO, **own, **overrides}.items() if value is not ABSENT}
+    model = random_model(transformers.CONFIG_MAPPING[kind](**said))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
         if weight.ndim == 1 or name.endswith(("bias", "layernorm.weight")):

@@ -213,6 +213,27 @@ def _olmo(writer: Any, config: Any) -> None:
         writer.add_clamp_kqv(config.clip_qkv)
 
 
+def _step35(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    writer.add_expert_shared_feed_forward_length(config.share_expert_dim)
+    writer.add_expert_weights_scale(config.moe_router_scaling_factor)
+    writer.add_expert_weights_norm(True)
+    writer.add_leading_dense_block_count(config.mlp_layer_types.index("sparse"))
+    writer.add_moe_every_n_layers(1)
+    writer.add_swiglu_clamp_exp(config.swiglu_limits)
+    writer.add_swiglu_clamp_shexp(config.swiglu_limits_shared)
+
+
+def _minicpm3(writer: Any, config: Any) -> None:
+    writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_key_length(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+
+
 _MORE: dict[str, Callable[[Any, Any], None]] = {
     "gemma2": _gemma2,
     "gemma3": _window_list,
@@ -252,5 +273,8 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "deepseek32": _deepseek2,
     "mistral4": _deepseek2,
     "glm-dsa": _deepseek2,
+    "step35": _step35,
+    "minicpm3": _minicpm3,
+    "phimoe": _windows,
     **STATES,
 }

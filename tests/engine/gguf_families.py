@@ -29,13 +29,14 @@ ARCHITECTURES = {
     "solar_open": "glm4moe", "internlm3": "llama",
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
+    "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
     "nemotron_h", "nemotron_h_moe",
 }  # fmt: skip
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35"}
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
 FUSED = {"chatglm"}
 # Parameters that gguf's own table of names does not have.
@@ -100,6 +101,9 @@ def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tenso
     if architecture == "gptneox" and ".query_key_value." in own:
         heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
+    if architecture == "falcon" and ".query_key_value." in own:
+        groups = tensor.view(config.num_key_value_heads, -1, config.head_dim, tensor.shape[1])
+        return torch.cat([part.reshape(-1, tensor.shape[1]) for part in (groups[:, :-2], groups[:, -2], groups[:, -1])])
     return tensor[0] if own.endswith("shared_expert_gate.weight") else tensor
 
 
@@ -175,10 +179,21 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
     if rope_of(config).get("rope_type") == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
+    if architecture == "step35" and rope_of(config)["rope_type"] == "llama3":
+        yield "rope_freqs.weight", _factors(rope_of(config), config.head_dim)
     if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
         yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def _factors(rope: dict[str, Any], width: int) -> Tensor:
+    """By which Llama 3 divides the frequencies of so many dimensions."""
+    waves = 2 * torch.pi * rope["rope_theta"] ** (torch.arange(0, width, 2).float() / width)
+    low, high, factor = (rope[key] for key in ("low_freq_factor", "high_freq_factor", "factor"))
+    smooth = ((rope["original_max_position_embeddings"] / waves - low) / (high - low)).clamp(0, 1)
+    divided: Tensor = (1 - smooth) / factor + smooth
+    return 1 / divided
 
 
 def rope_of(config: Any) -> dict[str, Any]:
@@ -208,11 +223,18 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
             yield f"{prefix}ffn_{kind}_exps.{leaf}", part.contiguous()
 
 
+def query_heads(config: Any, architecture: str) -> int | list[int]:
+    """For all layers, or for each."""
+    if architecture != "step35":
+        return int(getattr(config, "num_attention_heads", 0))
+    return [config.per_layer_config[index].num_attention_heads for index in range(config.num_hidden_layers)]
+
+
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
-    single = architecture in LATENT or getattr(config, "multi_query", False)
-    every = getattr(config, "num_attention_heads", 0)
-    heads = 1 if single else getattr(config, "num_key_value_heads", every)
+    multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
+    every: Any = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
+    heads = 1 if architecture in LATENT or multi_query else int(every)
     return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 

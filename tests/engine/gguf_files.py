@@ -25,6 +25,7 @@ from tests.engine.gguf_families import (
     is_plus_one,
     key_value_heads,
     predicting_layers,
+    query_heads,
     rope_of,
     turns_experts,
     widths,
@@ -166,7 +167,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     writer.add_context_length(getattr(config, "max_position_embeddings", 1 << 20))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
-    writer.add_head_count(getattr(config, "num_attention_heads", 0))
+    writer.add_head_count(query_heads(config, architecture))
     epsilons = (getattr(config, name, 0) for name in ("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
     if epsilon := next(filter(None, epsilons), 0):
         writer.add_layer_norm_rms_eps(epsilon)
@@ -179,7 +180,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if architecture != "gemma4":
         writer.add_feed_forward_length(widths(config, architecture))
         writer.add_head_count_kv(key_value_heads(config, architecture))
-    if architecture not in LATENT | {"gemma4", "mamba", "mamba2"}:
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
         turned = own if architecture.startswith("nemotron_h") else int(head_dim * rope.get("partial_rotary_factor", 1))

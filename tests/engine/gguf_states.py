@@ -43,6 +43,7 @@ WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
     "lfm2moe": ("lfm2_moe", {**CONVOLUTIONS, **EXPERTS, "num_dense_layers": 1}),
     "granite hybrid": ("granitemoehybrid", {**GRANITE, "num_local_experts": 0}),
     "granite hybrid of experts": ("granitemoehybrid", {**GRANITE, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "bamba": ("bamba", {**MAMBA, "attn_layer_indices": [1]}),
     "nemotron_h": (
         "nemotron_h",
         {**NEMOTRON, "layers_block_type": ["linear_attention", "mlp", "full_attention"], "n_routed_experts": 0},
@@ -197,9 +198,11 @@ def _kimi(writer: Any, config: Any) -> None:
 
 
 def _granite_hybrid(writer: Any, config: Any) -> None:
-    granite(writer, config)
+    is_bamba = config.model_type == "bamba"
+    if not is_bamba:
+        granite(writer, config)
     _mamba2(writer, config)
-    writer.add_rope_scaling_finetuned(False)
+    writer.add_rope_scaling_finetuned(is_bamba)
 
 
 def _nemotron_h(writer: Any, config: Any) -> None:

@@ -173,6 +173,8 @@ class _Adding:
             form = replace(form, order="grouped", heads=self._heads("query"), groups=3)
             if shape[0] % (3 * form.heads):
                 raise self._misshaped(tensor)
+        elif change == "by groups":
+            form = self._by_groups(tensor)
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:
@@ -182,6 +184,14 @@ class _Adding:
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
+
+    def _by_groups(self, tensor: GgufTensor) -> Gguf:
+        """The form of queries, keys and values where several heads of queries share one of keys."""
+        heads, groups = self._heads("query"), self._heads("key")
+        width = tensor.shape[0] // (heads + 2 * groups)
+        if len(tensor.shape) != 2 or heads % groups or tensor.shape[0] != width * (heads + 2 * groups):
+            raise self._misshaped(tensor)
+        return Gguf((tensor.kind,), "by groups", heads=groups, split=heads // groups * width)
 
     def _with_values(self, own: str, tensor: GgufTensor, change: Change) -> tuple[tuple[int, ...], Gguf]:
         """Shape and form of a weight with something for every value head of a layer with a state."""

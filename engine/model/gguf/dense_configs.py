@@ -5,6 +5,7 @@ from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, LINEAR, windows
 
 Config = dict[str, object]
+MINICPM3 = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256}  # in no file
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
@@ -153,6 +154,34 @@ def _gptneox(_header: GgufHeader, settings: Settings, _config: Config) -> Config
     }
 
 
+def _falcon(header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    """7B, whose queries share one head of keys and values, and those after it; with the names that its config has."""
+    norms, groups = 1 + header.has(".attn_norm_2.weight"), config["num_key_value_heads"]
+    return {
+        "num_kv_heads": groups,
+        "new_decoder_architecture": groups != 1 or norms == 2,
+        "num_ln_in_parallel_attn": norms,
+        "ffn_hidden_size": config["intermediate_size"],
+        "activation": "gelu",
+    }
+
+
+def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Attention whose keys and values are made of latent vectors; values are as wide as heads usually are."""
+    turned, keys = settings.whole("rope.dimension_count"), settings.whole("attention.key_length")
+    width, heads = settings.whole("embedding_length"), settings.whole("attention.head_count")
+    if keys <= turned:
+        raise settings.refused("attention.key_length")
+    return {
+        **MINICPM3,
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
+        "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
+        "qk_rope_head_dim": turned,
+        "qk_nope_head_dim": keys - turned,
+        "v_head_dim": settings.whole("attention.value_length", width // heads),
+    }
+
+
 DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
@@ -174,5 +203,7 @@ DENSE = {
     "starcoder": _gpt2,
     "gptneox": _gptneox,
     "apertus": _apertus,
+    "falcon": _falcon,
+    "minicpm3": _minicpm3,
 }
 """By `general.architecture`."""

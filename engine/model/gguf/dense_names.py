@@ -1,11 +1,13 @@
 """What llama.cpp calls the weights of dense networks, see `names`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from engine.model.gguf.names import (
     ATTENTION,
     BLOCK,
     HEAD_NORMS_HUNYUAN,
+    LATENTS,
     MLP,
     NORMS_BEHIND,
     OUTPUT,
@@ -85,6 +87,14 @@ _OUTSIDE_PHI2 = OUTSIDE | {
     "output_norm.bias": "model.final_layernorm.bias",
     "output.bias": "lm_head.bias",
 }
+_OUTSIDE_FALCON = _OUTSIDE_GPT2 | {"token_embd.weight": "transformer.word_embeddings.weight"}
+_FALCON = {
+    "attn_norm": "input_layernorm",
+    "attn_qkv": "self_attention.query_key_value",
+    "attn_output": "self_attention.dense",
+    "ffn_up": "mlp.dense_h_to_4h",
+    "ffn_down": "mlp.dense_4h_to_h",
+}
 DENSE: Mapping[str, Family] = {
     "qwen2": Family("qwen2", BLOCK, PLAIN),
     "qwen2vl": Family("qwen2", BLOCK, PLAIN),  # its text alone: all axes of a position are the same
@@ -154,6 +164,17 @@ DENSE: Mapping[str, Family] = {
     "apertus": Family(
         "apertus", BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, PLAIN
     ),
+    "falcon": Family(
+        "falcon",
+        _FALCON,
+        {"attn_qkv": "by groups"},
+        epsilon="layer_norm_epsilon",
+        layers="transformer.h",
+        outside=_OUTSIDE_FALCON,
+    ),
+    "minicpm3": Family("minicpm3", BLOCK | LATENTS, PLAIN),
     "olmo": Family("olmo", ATTENTION | MLP, PERMUTED, epsilon="layer_norm_eps"),
 }
 """By `general.architecture`."""
+FALCON_OF_TWO_NORMS = replace(DENSE["falcon"], names=_FALCON | {"attn_norm": "ln_mlp", "attn_norm_2": "ln_attn"})
+"""Of 40B and 180B, whose layers norm what attention reads and what follows it reads, each in its own way."""

@@ -8,6 +8,7 @@ from engine.model.gguf.windows import FULL, windows
 SOFTMAX, SIGMOID = 1, 2  # as `gguf.ExpertGatingFuncType` numbers what makes probabilities of scores
 # GLM-4.7-Flash, whose first files do not say what makes its probabilities: its layers, and its vocabulary.
 GLM_FLASH_LAYERS, GLM_FLASH_VOCABULARY = (47, 48), 154_880
+MIXED_BY_PHI = 2  # experts that its way to choose them is for
 LLAMA4_CHUNK = 8192  # tokens that its layers see; in no file
 LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys
 
@@ -338,6 +339,49 @@ def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     return own | windows(settings, FULL_INTERVAL) if settings.has("attention.sliding_window") else own
 
 
+def _step35(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Layers with a window have heads of their own number; what activations are held to differs by layer."""
+    kinds, said = windows(settings, FULL_INTERVAL), settings.several("attention.head_count")
+    layer_types, layers = kinds["layer_types"], config["num_hidden_layers"]
+    assert isinstance(layer_types, list)
+    assert isinstance(layers, int)
+    sliding = {count for count, kind in zip(said, layer_types, strict=False) if kind != FULL}
+    if len(sliding) > 1 or len(said) < layers:
+        raise settings.refused("attention.head_count")
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    own: Config = {
+        **kinds,
+        "pad_token_id": config["pad_token_id"] or 0,  # it has to be a number
+        "num_sliding_attention_heads": sliding.pop() if sliding else config["num_attention_heads"],
+        "n_routed_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "share_expert_dim": settings.whole("expert_shared_feed_forward_length"),
+        "moe_router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+    for entry, key in (("swiglu_clamp_exp", "swiglu_limits"), ("swiglu_clamp_shexp", "swiglu_limits_shared")):
+        limits = settings.several(entry)
+        if limits and len(limits) < layers:
+            raise settings.refused(entry)
+        own[key] = list(limits[:layers]) or None
+    return own
+
+
+def _phimoe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    if settings.whole("expert_used_count") != MIXED_BY_PHI:
+        raise settings.refused("expert_used_count")
+    return {
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": MIXED_BY_PHI,
+        "sliding_window": settings.whole("attention.sliding_window", 0) or None,
+        "lm_head_bias": "output.bias" in header.tensors,
+    }
+
+
 MIXTURES = {
     "llama": _llama,
     "llama4": _llama4,
@@ -359,6 +403,8 @@ MIXTURES = {
     "afmoe": _afmoe,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "step35": _step35,
+    "phimoe": _phimoe,
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "mistral4": _mistral4,

@@ -7,8 +7,10 @@ from engine.model.gguf.names import (
     CORRECTED,
     HEAD_NORMS_HUNYUAN,
     KEYS_OF_LATENTS,
+    LATENTS,
     MIXTURE,
     NORMS_BEHIND,
+    OUTSIDE,
     PERMUTED,
     PLAIN,
     QWEN_SHARED,
@@ -22,19 +24,7 @@ from engine.model.gguf.names import (
     stacked,
 )
 
-_DEEPSEEK = (
-    MIXTURE
-    | shared()
-    | CORRECTED
-    | {
-        "attn_q_a": "self_attn.q_a_proj",
-        "attn_q_a_norm": "self_attn.q_a_layernorm",
-        "attn_q_b": "self_attn.q_b_proj",
-        "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa",
-        "attn_kv_a_norm": "self_attn.kv_a_layernorm",
-        "attn_kv_b": "self_attn.kv_b_proj",
-    }
-)
+_DEEPSEEK = MIXTURE | shared() | CORRECTED | LATENTS
 _INDEXED = _DEEPSEEK | {
     "indexer.attn_q_b": "self_attn.indexer.wq_b",
     "indexer.attn_k": "self_attn.indexer.wk",
@@ -70,6 +60,7 @@ _AFMOE = (
         "exp_probs_b.bias": "mlp.expert_bias",
     }
 )
+_BIASED_HEAD = {"output.bias": "lm_head.bias"}
 MIXTURES: Mapping[str, Family] = {
     "llama": Family("llama", MIXTURE, PERMUTED, stacked()),
     "mistral3": Family("llama", MIXTURE, PERMUTED, stacked()),
@@ -123,5 +114,14 @@ MIXTURES: Mapping[str, Family] = {
         layers_differ=True,
     ),
     "mellum": Family("mellum", MIXTURE, PLAIN, stacked()),
+    "step35": Family(
+        "step3p5",
+        MIXTURE | shared() | CORRECTED | {"attn_gate": "self_attn.g_proj"},
+        PLAIN,
+        stacked(),
+        norms_plus_one=True,
+        heads_differ=True,
+    ),
+    "phimoe": Family("phimoe", BLOCK | experts("mlp.router"), PLAIN, stacked(), outside=OUTSIDE | _BIASED_HEAD),
 }
 """By `general.architecture`."""

@@ -11,15 +11,16 @@ from typing import Literal
 
 Change = Literal[
     "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "by kind",
-    "values", "values behind keys", "of values", "decay",
+    "by groups", "values", "values behind keys", "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
 matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix of a vector; took the
 middle one of a convolution's dimensions away, of length 1; took the negative of exponentials, and may have added
 dimensions of length 1; did so, where heads are the third of four dimensions; put the queries of all heads before their
-keys and values. In layers with a state, whose key heads have several value heads each, it put the first value heads of
-all keys before the second ones: among the rows; among those behind queries and keys; among the columns; among numbers,
-of whose exponentials it took the negative."""
+keys and values; did so, where several heads of queries share one of keys and one of values. In layers with a state,
+whose key heads have several value heads each, it put the first value heads of all keys before the second ones: among
+the rows; among those behind queries and keys; among the columns; among numbers, of whose exponentials it took the
+negative."""
 
 Merge = Literal["joined", "halves", "woven", "latent", "by key heads"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
@@ -103,6 +104,7 @@ class Family:
 
     `names`: by llama.cpp's names, or by these with their kind (`x.bias`) for whole names of transformers' parameters.
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
+    `heads_differ`: layers with a window have another number of heads of queries than others.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
     `attends`: whether any layer has attention; `turns`: whether positions turn its queries and keys.
@@ -114,6 +116,7 @@ class Family:
     merged: tuple[Merged, ...] = ()
     norms_plus_one: bool = False
     layers_differ: bool = False
+    heads_differ: bool = False
     epsilon: str = "rms_norm_eps"
     outside: Mapping[str, str] = field(default_factory=lambda: OUTSIDE)
     layers: str = "model.layers"
@@ -130,6 +133,14 @@ PERMUTED: Mapping[str, Change] = {"attn_q": "query", "attn_k": "key"}
 PLAIN: Mapping[str, Change] = {}
 MIXTURE = BLOCK | experts()
 CORRECTED = {"exp_probs_b.bias": "mlp.gate.e_score_correction_bias"}
+LATENTS = {
+    "attn_q_a": "self_attn.q_a_proj",
+    "attn_q_a_norm": "self_attn.q_a_layernorm",
+    "attn_q_b": "self_attn.q_b_proj",
+    "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa",
+    "attn_kv_a_norm": "self_attn.kv_a_layernorm",
+    "attn_kv_b": "self_attn.kv_b_proj",
+}
 QWEN_SHARED = shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 
 

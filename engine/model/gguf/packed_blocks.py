@@ -19,14 +19,15 @@ from engine.model.products.product import Alternating, Joined, Product, Stored, 
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
-    "by key heads",
+    "by key heads", "by groups",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
 pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
 of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
 the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
-as many of keys and those of values from the first part, the others from the second."""
+as many of keys and those of values from the first part, the others from the second; the same of one part, in which
+every head has `split` rows of queries, and as many of keys as of values."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -114,6 +115,9 @@ class Gguf:
             rows = out.view(len(out), -1)
             behind = rows[self.split :].view(self.heads, self.groups, -1, rows.shape[1]).transpose(0, 1)
             return [[rows[: self.split], behind] if self.split else [behind]]
+        if self.order == "by groups":
+            heads = out.view(self.heads, -1, out.shape[1])
+            return [[heads[:, : self.split], *heads[:, self.split :].chunk(2, 1)]]
         if self.order == "by key heads":
             heads = out.view(self.heads, -1, out.shape[1])
             values = (heads.shape[1] - 2 * self.split) // 2

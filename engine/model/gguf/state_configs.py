@@ -106,7 +106,27 @@ def _of_mamba2(header: GgufHeader, settings: Settings) -> Config:
     }
 
 
+def _bamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Half of a head turns, and nothing is multiplied with what Granite multiplies."""
+    attention, base = _attention(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
+    kinds = attention["layer_types"]
+    assert isinstance(kinds, list)
+    for key in ("attention.scale", "embedding_scale", "residual_scale", "logit_scale", "expert_count"):
+        if settings.real(key, 0.0):
+            raise settings.refused(key)
+    return {
+        **_of_mamba2(header, settings),
+        "num_key_value_heads": attention["num_key_value_heads"],
+        "attn_layer_indices": [index for index, kind in enumerate(kinds) if kind == FULL],
+        "rope_parameters": {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": 0.5},
+        "mamba_expand": _expansion(settings),
+        "intermediate_size": settings.whole("feed_forward_length"),
+    }
+
+
 def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    if config["model_type"] == "bamba":
+        return _bamba(header, settings, config)
     width = settings.whole("feed_forward_length")
     return {
         **_attention(settings, LINEAR),

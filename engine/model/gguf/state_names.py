@@ -206,6 +206,9 @@ def _alone(model_type: str, names: Mapping[str, str]) -> Family:
 
 _STACKED = (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),)
 
+BAMBA = Family("bamba", _BESIDE_MAMBA | _mamba2("mamba"), _PERMUTED, layers_differ=True, outside=_FINAL)
+"""Written as a Granite whose attention counts positions."""
+
 STATES: Mapping[str, Family] = {
     "qwen35": Family("qwen3_5_text", _QWEN35, _OF_STATES, norms_plus_one=True),
     "qwen35moe": Family(

@@ -45,6 +45,9 @@ STATE_ENTRIES: dict[str, object] = {
 INDEXER_ENTRIES: dict[str, object] = {
     "attention__indexer__top_k": 8, "attention__indexer__key_length": 16, "attention__indexer__head_count": 4,
 }  # fmt: skip
+STEP_ENTRIES: dict[str, object] = {
+    "attention__head_count": [2, 2], "attention__sliding_window": 8, "expert_shared_feed_forward_length": 32,
+}  # fmt: skip
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
@@ -67,9 +70,20 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "fewer heads than layers": (raw("nemotron_h", **{**STATE_ENTRIES, "attention__head_count_kv": [0]}), "count_kv"),
     "no heads of states": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__time_step_rank": 0}), "time_step_rank"),
     "states of no multiple of the width": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__inner_size": 40}), "inner"),
-    "positions that count beside states": (
-        raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True}),
-        "finetuned",
+    "a Bamba that multiplies": (
+        raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True, "residual_scale": 0.5}),
+        "residual_scale",
+    ),
+    "a step of several numbers of heads": (
+        raw("step35", **{**STEP_ENTRIES, "attention__head_count": [2, 3]}),
+        r"step35\.attention\.head_count",
+    ),
+    "a step whose experts are not made one": (raw("step35", **STEP_ENTRIES), "expert_weights_norm"),
+    "a step that turns less": (raw("step35", **{**STEP_ENTRIES, "rope__dimension_count": 8}), "dimension_count"),
+    "three experts of Phi": (raw("phimoe", expert_used_count=3), "expert_used_count"),
+    "queries that do not fit their keys": (
+        raw("falcon", tensor("blk.0.attn_qkv.weight", (32, 63), 1024), attention__layer_norm_epsilon=1e-5),
+        "impossible shape",
     ),
     "attention that comes irregularly": (
         raw("jamba", **{**STATE_ENTRIES, "block_count": 6, "attention__head_count_kv": [0, 1, 0, 0, 1, 1]}),
