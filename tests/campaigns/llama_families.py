@@ -93,13 +93,7 @@ OTHERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "olmo3 with yarn": ("olmo3", {"rope_parameters": YARN}),
-    "qwen2vl": ("qwen2", {}),
-    "qwen3vl": ("qwen3", {}),
-    "qwen3vlmoe": ("qwen3_moe", {}),
-    "mistral3": ("llama", {}),
-    "internlm2": ("llama", {}),
-    "exaone": ("llama", {}),
-    "minicpm": ("granite", {"attention_multiplier": 0.25}),
+    **gguf_cases.OTHER_NAMES,
 }  # fmt: skip
 """Cases besides those of the tests, each of one of these, with other settings or under another architecture."""
 

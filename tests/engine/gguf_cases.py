@@ -202,15 +202,45 @@ MADE |= {
             **LONG, "short_mscale": 1.243163121016122, "long_mscale": 1.243163121016122,
         },
     }),
+    "jais2": ("jais2", {}),
+    "deepseek ocr": ("deepseek_ocr2_text", {
+        **ROUTED, "n_group": 1, "topk_group": 1, "head_dim": ABSENT, "norm_topk_prob": False,
+        "mlp_layer_types": ["dense", "sparse"],
+    }),
     "minicpm3": ("minicpm3", {**LATENT, "head_dim": ABSENT, "v_head_dim": 16}),
 }  # fmt: skip
 MADE |= WITH_MIXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
-OTHER_NAMES = {
-    "qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama", "internlm2": "llama",
-    "exaone": "llama", "minicpm": "granite",
+ALL_HEADS = {"num_key_value_heads": 4}
+UNSCALED = {
+    "attention_multiplier": 0.25, "embedding_multiplier": 1.0, "residual_multiplier": 1.0, "logits_scaling": 1.0
 }  # fmt: skip
+OTHER_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "qwen2vl": ("qwen2", {}),
+    "qwen3vl": ("qwen3", {}),
+    "qwen3vlmoe": ("qwen3_moe", {"norm_topk_prob": True}),
+    "mistral3": ("llama", {}),
+    "internlm2": ("llama", {}),
+    "exaone": ("llama", {}),
+    "minicpm": ("granite", {"attention_multiplier": 0.25}),
+    "xverse": ("llama", ALL_HEADS),
+    "baichuan": ("llama", ALL_HEADS),
+    "pangu-embedded": ("llama", {"attention_bias": True}),
+    "paddleocr": ("llama", {}),
+    "qwen": ("qwen2", ALL_HEADS),
+    "orion": ("stablelm", {
+        "use_qkv_bias": False,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    }),
+    "codeshell": ("starcoder2", {}),
+    "hunyuan_vl": ("hunyuan dense", {}),
+    "maincoder": ("hunyuan dense", {}),
+    "bailingmoe": ("granitemoeshared", {**UNSCALED, "shared_intermediate_size": 192}),
+    "bailingmoe2": ("glm4_moe", {"n_group": 2, "attention_bias": False, "num_mtp_layers": 0}),
+    "deepseek": ("deepseek ocr", {}),
+}  # fmt: skip
+"""By the name that llama.cpp has for it: a network that it is like, and what is its own."""
 
 
 def make(case: str, **overrides: Any) -> Any:

@@ -78,12 +78,13 @@ def _routed(writer: Any, config: Any) -> None:
     writer.add_expert_count(config.n_routed_experts)
     writer.add_expert_shared_count(config.n_shared_experts)
     writer.add_expert_weights_scale(config.routed_scaling_factor)
-    writer.add_expert_weights_norm(config.norm_topk_prob)
+    writer.add_expert_weights_norm(getattr(config, "norm_topk_prob", False))
     if config.n_group:
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
     kinds = gguf.ExpertGatingFuncType
-    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type in ("deepseek_v2", "mistral4") else kinds.SIGMOID)
+    by_softmax = config.model_type in ("deepseek_v2", "deepseek_ocr2_text", "mistral4")
+    writer.add_expert_gating_func(kinds.SOFTMAX if by_softmax else kinds.SIGMOID)
 
 
 def _deepseek2(writer: Any, config: Any) -> None:
@@ -227,6 +228,13 @@ def _step35(writer: Any, config: Any) -> None:
     writer.add_swiglu_clamp_shexp(config.swiglu_limits_shared)
 
 
+def _bailing_moe(writer: Any, config: Any) -> None:
+    writer.add_leading_dense_block_count(0)
+    writer.add_expert_weights_norm(True)
+    writer.add_expert_weights_scale(1.0)
+    writer.add_expert_shared_count(config.shared_intermediate_size // config.intermediate_size)
+
+
 def _minicpm3(writer: Any, config: Any) -> None:
     writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
@@ -276,5 +284,11 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "step35": _step35,
     "minicpm3": _minicpm3,
     "phimoe": _windows,
+    "bailingmoe": _bailing_moe,
+    "bailingmoe2": _routed,
+    "deepseek": _routed,
+    "deepseek2-ocr": _routed,
+    "hunyuan_vl": _sections,
+    "paddleocr": _sections,
     **STATES,
 }

@@ -23,7 +23,7 @@ ARCHITECTURES = {
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
     "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
     "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
-    "deepseek_v32": "deepseek32",
+    "deepseek_v32": "deepseek32", "jais2": "jais2", "deepseek_ocr2_text": "deepseek2-ocr",
     "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
@@ -34,11 +34,11 @@ ARCHITECTURES = {
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
-    "nemotron_h", "nemotron_h_moe",
+    "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
 }  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35"}
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
-FUSED = {"chatglm"}
+FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -81,6 +81,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield prefix + ALONE[name].removesuffix(".bias" if architecture == "hy_v3" else ""), tensor
     elif architecture in LATENT and name in ("self_attn.conv1d.weight", "self_attn.kv_b_proj.weight"):
         yield from _parted(prefix, name, tensor, config)
+    elif architecture in FUSED and name.startswith(("self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj.")):
+        yield f"{prefix}attn_{name[10]}.{name.rpartition('.')[2]}", tensor
     elif name.startswith("shared_mlp."):
         ending = "_shexp.weight" if config.num_local_experts else ".weight"
         kinds = ("gate", "up") if "input" in name else ("down",)
@@ -245,7 +247,7 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if not architecture.startswith("nemotron_h"):
         names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
         own = (getattr(config, name, None) for name in names)
-        found: int | list[int] = next(filter(None, own), 4 * config.hidden_size)
-        return found
+        found: int = next(filter(None, own), 4 * config.hidden_size)
+        return 2 * found if architecture == "qwen" else found
     width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
     return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]

@@ -6,6 +6,7 @@ from engine.model.gguf.windows import FULL, LINEAR, windows
 
 Config = dict[str, object]
 MINICPM3 = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256}  # in no file
+BAICHUAN_13B = 40  # layers of the one that has biases for distances, and turns nothing
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
@@ -166,6 +167,19 @@ def _falcon(header: GgufHeader, _settings: Settings, config: Config) -> Config:
     }
 
 
+def _qwen(_header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    """The first Qwen, which says twice its width."""
+    width = config["intermediate_size"]
+    assert isinstance(width, int)
+    return {"intermediate_size": width // 2}
+
+
+def _baichuan(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    if settings.whole("block_count") == BAICHUAN_13B:
+        raise settings.refused("block_count")
+    return {}
+
+
 def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """Attention whose keys and values are made of latent vectors; values are as wide as heads usually are."""
     turned, keys = settings.whole("rope.dimension_count"), settings.whole("attention.key_length")
@@ -195,7 +209,11 @@ DENSE = {
     "seed_oss": _seed_oss,
     "ernie4_5": _with_biases,
     "starcoder2": _with_biases,
+    "codeshell": _with_biases,
     "stablelm": _stablelm,
+    "orion": _stablelm,
+    "qwen": _qwen,
+    "baichuan": _baichuan,
     "minicpm": _minicpm,
     "olmo": _olmo,
     "phi2": _phi2,

@@ -53,6 +53,7 @@ _GEMMA4 = (
     }
 )
 _OLMO2 = ATTENTION | MLP | NORMS_BEHIND
+_STARCODER2 = BLOCK | {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
 _GPT2 = {
     "attn_norm": "ln_1",
     "attn_qkv": "attn.c_attn",
@@ -117,6 +118,8 @@ DENSE: Mapping[str, Family] = {
     ),
     "ernie4_5": Family("ernie4_5", BLOCK, PLAIN),
     "hunyuan-dense": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
+    "hunyuan_vl": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
+    "maincoder": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
     "granite": Family("granite", BLOCK, PERMUTED),
     "olmo2": Family("olmo2", _OLMO2, PLAIN),
     "exaone4": Family("exaone4", _OLMO2, PLAIN),
@@ -126,13 +129,19 @@ DENSE: Mapping[str, Family] = {
     "phi3": Family("phi3", BLOCK | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}, PLAIN),
     "command-r": Family("cohere", BLOCK, PLAIN, epsilon="layer_norm_eps"),
     "cohere2": Family("cohere2", BLOCK, PLAIN, epsilon="layer_norm_eps"),
-    "starcoder2": Family(
-        "starcoder2", BLOCK | {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}, PLAIN, epsilon="norm_epsilon"
-    ),
+    "starcoder2": Family("starcoder2", _STARCODER2, PLAIN, epsilon="norm_epsilon"),
+    "codeshell": Family("starcoder2", _STARCODER2, PLAIN, epsilon="norm_epsilon"),
     "nemotron": Family("nemotron", BLOCK, PLAIN, norms_plus_one=True, epsilon="norm_eps"),
     "stablelm": Family("stablelm", BLOCK, PLAIN, epsilon="layer_norm_eps"),
     "internlm2": Family("llama", BLOCK, PERMUTED),
+    "xverse": Family("llama", BLOCK, PERMUTED),
+    "baichuan": Family("llama", BLOCK, PERMUTED),
     "exaone": Family("llama", BLOCK, PLAIN),
+    "pangu-embedded": Family("llama", BLOCK, PLAIN),
+    "paddleocr": Family("llama", BLOCK, PLAIN),  # its text alone, as of others that read pictures
+    "qwen": Family("qwen2", BLOCK, PLAIN),
+    "jais2": Family("jais2", BLOCK, PLAIN, epsilon="layer_norm_eps"),
+    "orion": Family("stablelm", BLOCK, PLAIN, epsilon="layer_norm_eps"),
     "minicpm": Family("granite", BLOCK, PERMUTED),
     "chatglm": Family("glm", BLOCK | {"ffn_up": "mlp.gate_up_proj"}, PLAIN),
     "phi2": Family(

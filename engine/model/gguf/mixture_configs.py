@@ -231,6 +231,41 @@ def _granite_moe(header: GgufHeader, settings: Settings, config: Config) -> Conf
     return own
 
 
+def _bailing_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """The first Ling: a Granite that multiplies with nothing."""
+    head_dim, width = config["head_dim"], settings.whole("expert_feed_forward_length")
+    assert isinstance(head_dim, int)
+    if settings.whole("leading_dense_block_count", 0):
+        raise settings.refused("leading_dense_block_count")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    return {
+        "attention_multiplier": head_dim**-0.5,
+        "embedding_multiplier": 1.0,
+        "residual_multiplier": 1.0,
+        "logits_scaling": 1.0,
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "intermediate_size": width,
+        "shared_intermediate_size": width * settings.whole("expert_shared_count"),
+    }
+
+
+def _deepseek(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """The first DeepSeek, and that of DeepSeek OCR: experts of V2, and attention as usual."""
+    if settings.whole("expert_gating_func", SOFTMAX) not in (0, SOFTMAX):
+        raise settings.refused("expert_gating_func")
+    if settings.flag("expert_weights_norm"):  # its network never does
+        raise settings.refused("expert_weights_norm")
+    if settings.whole("expert_group_count", 0) > 1:
+        raise settings.refused("expert_group_count")
+    return {
+        **_routed(settings),
+        "topk_method": "greedy",
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
 def _olmoe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
         "num_experts": _experts(settings),
@@ -394,6 +429,10 @@ MIXTURES = {
     "deepseek2": _deepseek2,
     "glm4moe": _glm4_moe,
     "dots1": _dots1,
+    "bailingmoe": _bailing_moe,
+    "bailingmoe2": _glm4_moe,
+    "deepseek": _deepseek,
+    "deepseek2-ocr": _deepseek,
     "minimax-m2": _minimax_m2,
     "ernie4_5-moe": _ernie_moe,
     "hunyuan-moe": _hunyuan_moe,

@@ -78,6 +78,10 @@ MIXTURES: Mapping[str, Family] = {
     "gpt-oss": Family("gpt_oss", _GPT_OSS, {"ffn_down_exps": "turned"}, stacked("mlp.experts.gate_up_proj", "woven")),
     "deepseek2": Family("deepseek_v3", _DEEPSEEK, PLAIN, (*stacked(), _LATENT)),
     "glm4moe": Family("glm4_moe", MIXTURE | shared() | CORRECTED | NORMS_BEHIND, PLAIN, stacked()),
+    "bailingmoe": Family("granitemoeshared", _GRANITE_MOE, PERMUTED, _GRANITE_MERGED),
+    "bailingmoe2": Family("glm4_moe", MIXTURE | shared() | CORRECTED, PLAIN, stacked()),
+    "deepseek": Family("deepseek_ocr2_text", MIXTURE | shared(), PERMUTED, stacked()),
+    "deepseek2-ocr": Family("deepseek_ocr2_text", MIXTURE | shared(), PLAIN, stacked()),
     "dots1": Family("dots1", MIXTURE | shared() | CORRECTED, PLAIN, stacked()),
     "minimax-m2": Family("minimax_m2", MIXTURE | {"exp_probs_b.bias": "mlp.e_score_correction_bias"}, PLAIN, stacked()),
     "ernie4_5-moe": Family(

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Change = Literal[
-    "", "query", "key", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "by kind",
+    "", "query", "key", "one head", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "by kind",
     "by groups", "values", "values behind keys", "of values", "decay",
 ]  # fmt: skip
-"""What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
+"""What the converter did: nothing; permuted the rows of a query or key, or the numbers of one head; added 1; nothing, but transformers has the
 matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix of a vector; took the
 middle one of a convolution's dimensions away, of length 1; took the negative of exponentials, and may have added
 dimensions of length 1; did so, where heads are the third of four dimensions; put the queries of all heads before their
