@@ -61,6 +61,7 @@ MORE: Mapping[str, dict[str, Any]] = {
     "exaone4": {"num_hidden_layers": 64, "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 16},
     "dots1": SHARED_HEADS,  # llama.cpp knows no others
     "olmoe": SHARED_HEADS,
+    "deepseek ocr": SHARED_HEADS,
     "arcee": {"mlp_bias": False},
     # llama.cpp takes the factors of a whole head, of which half turns, for those of the half
     "step3p5": {
@@ -94,6 +95,7 @@ OTHERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "olmo3 with yarn": ("olmo3", {"rope_parameters": YARN}),
     **gguf_cases.OTHER_NAMES,
+    "baichuan": ("llama", {**SHARED_HEADS, "num_hidden_layers": 32}),  # by which llama.cpp knows it
 }  # fmt: skip
 """Cases besides those of the tests, each of one of these, with other settings or under another architecture."""
 

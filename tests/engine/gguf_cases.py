@@ -228,7 +228,7 @@ OTHER_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "baichuan": ("llama", ALL_HEADS),
     "pangu-embedded": ("llama", {"attention_bias": True}),
     "paddleocr": ("llama", {}),
-    "qwen": ("qwen2", ALL_HEADS),
+    "qwen": ("qwen2", {**ALL_HEADS, "tie_word_embeddings": False}),
     "orion": ("stablelm", {
         "use_qkv_bias": False,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},

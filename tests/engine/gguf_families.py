@@ -35,6 +35,7 @@ ARCHITECTURES = {
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
     "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
+    "maincoder",
 }  # fmt: skip
 PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35"}
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
@@ -90,6 +91,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     elif architecture in PERMUTED and (".q_proj." in name or ".k_proj." in name):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
+    elif architecture == "maincoder" and name.endswith(("query_layernorm.weight", "key_layernorm.weight")):
+        yield own, permuted(tensor, 1)
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
     else:

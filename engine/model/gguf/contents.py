@@ -162,7 +162,7 @@ class _Adding:
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
         tensor = replace(tensor, shape=_shape_of(tensor, change))
         shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change in ("log", "log of heads"))
-        if change in ("query", "key"):
+        if change in ("query", "key", "one head"):
             heads = self._heads(change)
             if not shape or shape[0] % (2 * heads):
                 raise self._misshaped(tensor)
@@ -223,6 +223,8 @@ class _Adding:
         return value
 
     def _heads(self, change: Change) -> int:
+        if change == "one head":
+            return 1
         return max(1, self._number("num_attention_heads" if change == "query" else "num_key_value_heads"))
 
     def _pack(self, own: str, shape: tuple[int, ...], tensors: Sequence[GgufTensor], form: Gguf) -> None:

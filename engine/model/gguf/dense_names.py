@@ -14,6 +14,7 @@ from engine.model.gguf.names import (
     OUTSIDE,
     PERMUTED,
     PLAIN,
+    Change,
     Family,
     experts,
     stacked,
@@ -53,6 +54,7 @@ _GEMMA4 = (
     }
 )
 _OLMO2 = ATTENTION | MLP | NORMS_BEHIND
+_HEADS_PERMUTED: Mapping[str, Change] = {**PERMUTED, "attn_q_norm": "one head", "attn_k_norm": "one head"}
 _STARCODER2 = BLOCK | {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
 _GPT2 = {
     "attn_norm": "ln_1",
@@ -119,7 +121,7 @@ DENSE: Mapping[str, Family] = {
     "ernie4_5": Family("ernie4_5", BLOCK, PLAIN),
     "hunyuan-dense": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
     "hunyuan_vl": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
-    "maincoder": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, PLAIN),
+    "maincoder": Family("hunyuan_v1_dense", BLOCK | HEAD_NORMS_HUNYUAN, _HEADS_PERMUTED),
     "granite": Family("granite", BLOCK, PERMUTED),
     "olmo2": Family("olmo2", _OLMO2, PLAIN),
     "exaone4": Family("exaone4", _OLMO2, PLAIN),
