@@ -176,6 +176,7 @@ MADE |= {
     }),
 }  # fmt: skip
 FALCON = {"head_dim": ABSENT, "ffn_hidden_size": 96, "new_decoder_architecture": True, "num_kv_heads": 2}
+WHOLE = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}
 LONG = {
     "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 8,
     "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0], "original_max_position_embeddings": 128,
@@ -192,6 +193,28 @@ MADE |= {
             },
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
         },
+    }),
+    "laguna": ("laguna", {
+        **EXPERTS, "num_hidden_layers": 4, "shared_expert_intermediate_size": 48, "sliding_window": WINDOW,
+        "layer_types": MIXED[1:2] + MIXED[:1] * 3, "num_attention_heads_per_layer": [4, 6, 6, 6],
+        "mlp_layer_types": ["dense"] + ["sparse"] * 3, "moe_routed_scaling_factor": 2.5,
+        "rope_parameters": {
+            "full_attention": {**YARN, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+        },
+    }),
+    "laguna without windows": ("laguna", {
+        **EXPERTS, "shared_expert_intermediate_size": 48, "gating": "per-element", "sliding_window": 0,
+        "rope_parameters": {"full_attention": WHOLE, "sliding_attention": WHOLE},
+    }),
+    "muse_glimmer": ("muse_glimmer_text", {
+        "num_hidden_layers": 4, "sliding_window": WINDOW, "layer_types": MIXED, "qk_scale_factor": 3.87,
+        "layer_rope_theta": [10000.0, 0] * 2,
+        "output_multiplier": 0.5, "final_logit_softcapping": 20.0,
+    }),
+    "granite_swa": ("granite_swa", {**SCALES, **WINDOWS, "layer_rope_theta": [10000.0, 0]}),
+    "granite_swa of experts": ("granitemoe_swa", {
+        **SCALES, **WINDOWS, "num_local_experts": 4, "shared_intermediate_size": 32,
     }),
     "falcon 7b": ("falcon", {**FALCON, "new_decoder_architecture": False, "num_kv_heads": 1, "num_key_value_heads": 1}),
     "falcon 11b": ("falcon", {**FALCON, "num_ln_in_parallel_attn": 1}),

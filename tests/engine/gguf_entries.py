@@ -235,6 +235,30 @@ def _bailing_moe(writer: Any, config: Any) -> None:
     writer.add_expert_shared_count(config.shared_intermediate_size // config.intermediate_size)
 
 
+def _laguna(writer: Any, config: Any) -> None:
+    _windows(writer, config)
+    writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    writer.add_expert_weights_scale(config.moe_routed_scaling_factor)
+    writer.add_expert_weights_norm(True)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    writer.add_leading_dense_block_count(config.mlp_layer_types.index("sparse"))
+    local = config.rope_parameters["sliding_attention"]
+    writer.add_rope_freq_base_swa(local["rope_theta"])
+    writer.add_rope_dimension_count_swa(int(config.head_dim * local["partial_rotary_factor"]))
+
+
+def _muse_glimmer(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    writer.add_logit_scale(config.output_multiplier)
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
+
+
+def _granite_swa(writer: Any, config: Any) -> None:
+    granite(writer, config)
+    _window_list(writer, config)
+    writer.add_array("granite_swa.attention.rope_pattern", [theta > 0 for theta in config.layer_rope_theta])
+
+
 def _minicpm3(writer: Any, config: Any) -> None:
     writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
@@ -285,6 +309,9 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "minicpm3": _minicpm3,
     "phimoe": _windows,
     "bailingmoe": _bailing_moe,
+    "muse-glimmer": _muse_glimmer,
+    "granite_swa": _granite_swa,
+    "laguna": _laguna,
     "bailingmoe2": _routed,
     "deepseek": _routed,
     "deepseek2-ocr": _routed,

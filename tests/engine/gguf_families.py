@@ -23,7 +23,8 @@ ARCHITECTURES = {
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
     "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
     "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
-    "deepseek_v32": "deepseek32", "jais2": "jais2", "deepseek_ocr2_text": "deepseek2-ocr",
+    "deepseek_v32": "deepseek32", "jais2": "jais2", "laguna": "laguna", "muse_glimmer_text": "muse-glimmer",
+    "granite_swa": "granite_swa", "granitemoe_swa": "granite_swa", "deepseek_ocr2_text": "deepseek2-ocr",
     "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
@@ -35,9 +36,9 @@ ARCHITECTURES = {
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
     "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
-    "maincoder",
+    "maincoder", "muse-glimmer", "granite_swa",
 }  # fmt: skip
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35", "muse-glimmer"}
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 # Parameters that gguf's own table of names does not have.
@@ -46,6 +47,7 @@ ALONE = {
     "mlp.e_score_correction_bias": "exp_probs_b.bias",
     "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.sinks": "attn_sinks.weight",
+    "self_attn.gate_proj.weight": "attn_gate.weight",
     "layer_scalar": "layer_output_scale.weight",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
@@ -85,9 +87,7 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     elif architecture in FUSED and name.startswith(("self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj.")):
         yield f"{prefix}attn_{name[10]}.{name.rpartition('.')[2]}", tensor
     elif name.startswith("shared_mlp."):
-        ending = "_shexp.weight" if config.num_local_experts else ".weight"
-        kinds = ("gate", "up") if "input" in name else ("down",)
-        yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
+        yield from _shared(prefix, name, tensor, config, architecture)
     elif architecture in PERMUTED and (".q_proj." in name or ".k_proj." in name):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
@@ -97,6 +97,13 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, tensor.float() + 1
     else:
         yield own, _laid_out(own, tensor, config, architecture)
+
+
+def _shared(prefix: str, name: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
+    """What every token passes in a Granite, which is all of it where there are no experts."""
+    ending = "_shexp.weight" if config.num_local_experts else ".weight"
+    kinds = ("down",) if "output" in name else ("up",) if architecture == "granite_swa" else ("gate", "up")
+    yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
 
 
 def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tensor:
@@ -114,6 +121,8 @@ def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tenso
 
 def is_plus_one(architecture: str, own: str) -> bool:
     """Whether 1 is added to a weight."""
+    if architecture == "muse-glimmer" and own == "model.norm.weight":
+        return False
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
 
 
@@ -184,6 +193,9 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
     if rope_of(config).get("rope_type") == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
+    for index in range(config.num_hidden_layers if architecture == "muse-glimmer" else 0):
+        yield f"blk.{index}.attn_q_norm.weight", torch.full((config.head_dim,), config.qk_scale_factor)
+        yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
     if architecture == "step35" and rope_of(config)["rope_type"] == "llama3":
         yield "rope_freqs.weight", _factors(rope_of(config), config.head_dim)
     if predicting_layers(config, architecture):
@@ -220,7 +232,7 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
     elif name.endswith(".up_proj"):
         yield f"{prefix}ffn_up_exps.{leaf}", tensor
-    elif architecture in ("gemma4", "mistral4"):
+    elif architecture in ("gemma4", "mistral4", "granite_swa"):
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
@@ -230,6 +242,8 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
 
 def query_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each."""
+    if architecture == "laguna":
+        return list(config.num_attention_heads_per_layer)
     if architecture != "step35":
         return int(getattr(config, "num_attention_heads", 0))
     return [config.per_layer_config[index].num_attention_heads for index in range(config.num_hidden_layers)]

@@ -33,7 +33,10 @@ from tests.engine.gguf_families import (
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
-ALIKE = {"hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}
+ALIKE = {
+    "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
+    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid",
+}  # fmt: skip
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors

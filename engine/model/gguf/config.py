@@ -98,9 +98,9 @@ def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns
 
 
 def _query_heads(settings: Settings) -> int:
-    """Of layers that see everything, or of all if there are none."""
+    """Of layers that see everything; of the first where the file does not tell which these are."""
     said, slides = settings.several("attention.head_count"), settings.several("attention.sliding_window_pattern")
-    found = {count for count, has_window in zip(said, slides, strict=False) if not has_window} or {*said}
+    found = {count for count, has_window in zip(said, slides, strict=False) if not has_window} or {*said[:1]}
     heads = found.pop() if len(found) == 1 else None
     if type(heads) is not int:
         raise settings.refused("attention.head_count")

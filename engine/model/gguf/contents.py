@@ -32,6 +32,7 @@ from engine.protocol.sentences import say, shown
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
 FUSED = "attn_qkv"
+OUTPUT_NORM = "output_norm.weight"
 FLOAT32 = 0  # ggml's number of the type
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
@@ -80,7 +81,7 @@ class _Adding:
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
         if outside := self._family.outside.get(tensor.name):
-            change: Change = "norm" if tensor.name == "output_norm.weight" else ""
+            change = self._family.changes.get("output_norm", "norm") if tensor.name == OUTPUT_NORM else ""
             self._place(outside, tensor, change)
             return
         if tensor.name in STACKS and len(tensor.shape) == 3:
@@ -91,7 +92,7 @@ class _Adding:
         if match is None:
             raise self._unknown(tensor)
         name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
-        if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
+        if name in NOT_WEIGHTS_OF_BLOCKS | self._family.apart or self._is_beyond(index):
             return
         layer = f"{self._family.layers}.{index}."
         expert = OWN_EXPERT.fullmatch(name)

@@ -1,12 +1,14 @@
 """What config.json says of single dense networks alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.settings import Settings
+from engine.model.gguf.header import GgufHeader, small_numbers
+from engine.model.gguf.settings import Settings, shortest
 from engine.model.gguf.windows import FULL, LINEAR, windows
 
 Config = dict[str, object]
 MINICPM3 = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256}  # in no file
+QUERY_SCALES = "blk.0.attn_q_norm.weight"  # of Muse Glimmer
 BAICHUAN_13B = 40  # layers of the one that has biases for distances, and turns nothing
+TURNS = "attention.rope_pattern"  # which layers do
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
@@ -25,6 +27,26 @@ def granite_scales(_header: GgufHeader, settings: Settings, config: Config, coun
         "residual_multiplier": settings.real("residual_scale", 0.0) or 1.0,
         "logits_scaling": settings.real("logit_scale", 0.0) or 1.0,
     }
+
+
+def _granite_swa(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every fourth layer from the first on sees everything; some may not turn."""
+    layers, base, turns = _layers(config), settings.real("rope.freq_base", 10_000.0), settings.several(TURNS)
+    if turns and len(turns) < layers:
+        raise settings.refused(TURNS)
+    own: Config = {
+        **granite_scales(header, settings, config),
+        **windows(settings, FULL_INTERVAL, first=0),
+        "layer_rope_theta": [base if turns else 0 for turns in turns[:layers] or (True,) * layers],
+    }
+    if experts := settings.whole("expert_count", 0):
+        own |= {
+            "model_type": "granitemoe_swa",
+            "num_local_experts": experts,
+            "num_experts_per_tok": settings.whole("expert_used_count"),
+            "shared_intermediate_size": settings.whole("expert_shared_feed_forward_length", 0),
+        }
+    return own
 
 
 def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -180,6 +202,23 @@ def _baichuan(_header: GgufHeader, settings: Settings, _config: Config) -> Confi
     return {}
 
 
+def _muse_glimmer(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Layers that see everything do not turn; what queries are multiplied with stands where weights of a norm would."""
+    kinds, base, scales = windows(settings, FULL_INTERVAL), settings.real("rope.freq_base", 10_000.0), QUERY_SCALES
+    tensor, layer_types = header.tensors.get(scales), kinds["layer_types"]
+    numbers = small_numbers(tensor) if tensor else None
+    assert isinstance(layer_types, list)
+    if numbers is None or len({*numbers}) > 1:
+        raise settings.refused(scales)
+    return {
+        **kinds,
+        "layer_rope_theta": [0 if kind == FULL else base for kind in layer_types],
+        "qk_scale_factor": shortest(numbers[0]) if numbers else 1.0,
+        "output_multiplier": settings.real("logit_scale"),
+        "final_logit_softcapping": settings.real("final_logit_softcapping"),
+    }
+
+
 def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """Attention whose keys and values are made of latent vectors; values are as wide as heads usually are."""
     turned, keys = settings.whole("rope.dimension_count"), settings.whole("attention.key_length")
@@ -223,5 +262,7 @@ DENSE = {
     "apertus": _apertus,
     "falcon": _falcon,
     "minicpm3": _minicpm3,
+    "muse-glimmer": _muse_glimmer,
+    "granite_swa": _granite_swa,
 }
 """By `general.architecture`."""

@@ -183,6 +183,13 @@ DENSE: Mapping[str, Family] = {
         layers="transformer.h",
         outside=_OUTSIDE_FALCON,
     ),
+    "muse-glimmer": Family(
+        "muse_glimmer_text",
+        _GEMMA | {"attn_gate": "self_attn.gate_proj"},
+        {**PERMUTED, "output_norm": ""},
+        norms_plus_one=True,
+        apart=frozenset({"attn_q_norm", "attn_k_norm"}),  # the same number for all, which config.json has
+    ),
     "minicpm3": Family("minicpm3", BLOCK | LATENTS, PLAIN),
     "olmo": Family("olmo", ATTENTION | MLP, PERMUTED, epsilon="layer_norm_eps"),
 }

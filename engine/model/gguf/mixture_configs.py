@@ -406,6 +406,32 @@ def _step35(header: GgufHeader, settings: Settings, config: Config) -> Config:
     return own
 
 
+def _laguna(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every layer has heads of its own number; what attention gives passes a gate for each head, or for each number."""
+    layers, said, gate = config["num_hidden_layers"], settings.several("attention.head_count"), "blk.0.attn_gate.weight"
+    assert isinstance(layers, int)
+    if len(said) < layers or gate not in header.tensors:
+        raise settings.refused("attention.head_count")
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    kinds: Config = {"layer_types": [FULL] * layers}
+    if settings.whole("attention.sliding_window", 0):
+        kinds = windows(settings, FULL_INTERVAL, first=0)
+    return {
+        **kinds,
+        "num_attention_heads_per_layer": list(said[:layers]),
+        "gating": True if header.tensors[gate].shape[0] == said[0] else "per-element",
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
+        "moe_routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
 def _phimoe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
     if settings.whole("expert_used_count") != MIXED_BY_PHI:
         raise settings.refused("expert_used_count")
@@ -444,6 +470,7 @@ MIXTURES = {
     "mellum": _mellum,
     "step35": _step35,
     "phimoe": _phimoe,
+    "laguna": _laguna,
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "mistral4": _mistral4,

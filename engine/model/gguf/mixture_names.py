@@ -60,6 +60,7 @@ _AFMOE = (
         "exp_probs_b.bias": "mlp.expert_bias",
     }
 )
+_GRANITE_SWA = BLOCK | _GRANITE_MOE | {"attn_sinks.weight": "self_attn.sinks", SHARED_UP: "shared_mlp.input_linear"}
 _BIASED_HEAD = {"output.bias": "lm_head.bias"}
 MIXTURES: Mapping[str, Family] = {
     "llama": Family("llama", MIXTURE, PERMUTED, stacked()),
@@ -126,6 +127,14 @@ MIXTURES: Mapping[str, Family] = {
         norms_plus_one=True,
         heads_differ=True,
     ),
+    "laguna": Family(
+        "laguna",
+        MIXTURE | shared() | CORRECTED | {"attn_gate": "self_attn.g_proj"},
+        PLAIN,
+        stacked(),
+        heads_differ=True,
+    ),
+    "granite_swa": Family("granite_swa", _GRANITE_SWA, PERMUTED),
     "phimoe": Family("phimoe", BLOCK | experts("mlp.router"), PLAIN, stacked(), outside=OUTSIDE | _BIASED_HEAD),
 }
 """By `general.architecture`."""

@@ -106,6 +106,7 @@ class Family:
     `layers_differ`: in the number of their heads and the width of what follows; config.json says how in its own way.
     `heads_differ`: layers with a window have another number of heads of queries than others.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
+    `apart`: names inside a layer of what is no weight of the network.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
     `attends`: whether any layer has attention; `turns`: whether positions turn its queries and keys.
     """
@@ -122,6 +123,7 @@ class Family:
     layers: str = "model.layers"
     attends: bool = True
     turns: bool = True
+    apart: frozenset[str] = frozenset()
 
 
 def stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:

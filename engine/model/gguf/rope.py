@@ -1,17 +1,14 @@
 """The rotary embedding as a GGUF file describes it, in the terms of transformers' `rope_parameters`."""
 
 import math
-import struct
 from collections.abc import Mapping
 
 from engine.errors import ModelError
-from engine.gguf_header import unreadable
-from engine.model.gguf.header import GgufHeader, GgufTensor
+from engine.model.gguf.header import GgufHeader, GgufTensor, small_numbers
 from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
 from engine.protocol.sentences import say, shown
 
-MOST_FACTORS = 4096
 LOCAL_BASE = 10_000.0  # of layers with a window in Gemma 3 and later
 # How the factors of Llama 3.1 and later, and of Llama 4, were made; they are published in no other way.
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
@@ -48,7 +45,7 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     if settings.architecture in WITH_AXES:
         sections = [section for section in settings.several("rope.dimension_sections") if section]
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
-    if settings.architecture in ("gemma3", "gemma3n", "mimo2"):
+    if settings.architecture in ("gemma3", "gemma3n", "mimo2", "laguna"):
         return _by_kind(rope, settings, LOCAL_BASE)
     if settings.architecture == "mellum" or (
         settings.architecture == "olmo2" and settings.has("attention.sliding_window")
@@ -63,7 +60,8 @@ def _by_kind(rope: Rope, settings: Settings, local_base: float) -> Rope:
     if settings.architecture == "mimo2":
         local["partial_rotary_factor"] = rope["partial_rotary_factor"]
     if settings.has("rope.dimension_count_swa"):
-        turned, head_dim = settings.whole("rope.dimension_count_swa"), settings.whole("attention.key_length_swa")
+        turned = settings.whole("rope.dimension_count_swa")
+        head_dim = settings.whole("attention.key_length_swa", settings.whole("attention.key_length"))
         if not 0 < turned <= head_dim:
             raise settings.refused("rope.dimension_count_swa")
         if turned < head_dim:
@@ -203,20 +201,9 @@ def _factors(tensor: GgufTensor) -> list[float]:
 
     Raises `ModelError` for any others.
     """
-    count = (tensor.end - tensor.begin) // 4
-    if tensor.kind.name == "F32" and len(tensor.shape) == 1 and 0 < count <= MOST_FACTORS:
-        try:
-            if tensor.shard.stat().st_size < tensor.end:  # `read_gguf` has refused a model that is cut off
-                return []
-            with tensor.shard.open("rb") as file:
-                file.seek(tensor.begin)
-                factors = list(struct.unpack(f"<{count}f", file.read(4 * count)))
-        except struct.error:
-            factors = []
-        except OSError as error:
-            raise unreadable(tensor.shard, error) from None
-        if factors and all(0 < factor < math.inf for factor in factors):
-            return factors
+    factors = small_numbers(tensor)
+    if factors is not None and all(0 < factor < math.inf for factor in factors):
+        return factors
     raise ModelError(
         say("{file} has frequencies in {tensor} that cannot be used.", file=tensor.shard, tensor=shown(tensor.name)),
         say("Download the model again."),
