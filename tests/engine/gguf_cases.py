@@ -7,7 +7,7 @@ import transformers
 
 from engine.model.families.verified_families import VERIFIED
 from tests.engine.family_models import ABSENT
-from tests.engine.gguf_states import EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
+from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model
 
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
@@ -216,6 +216,14 @@ MADE |= {
     "granite_swa of experts": ("granitemoe_swa", {
         **SCALES, **WINDOWS, "num_local_experts": 4, "shared_intermediate_size": 32,
     }),
+    "qwen4_exp": ("qwen4_exp_text", {
+        **DELTAS, **EXPERTS, "num_hidden_layers": 4, "shared_expert_intermediate_size": 32,
+        "linear_value_head_dim": 16, "layer_types": ["linear_attention", "indexed_attention"] * 2,
+        "indexer_n_heads": 32, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 8,
+        "indexer_compress_ratio": 4, "hc_lowrank": 8, "eos_token_id": 25, "ple_layer_ids": [1], "ple_embed_dim": 64,
+        "heads_per_ngram": 2, "ngram_vocab_size_base": 50, "make_ngram_vocab_size_divisible_by": 4,
+        "split_ngram_parts": 4, "output_gate_type": "sigmoid",
+    }),
     "falcon 7b": ("falcon", {**FALCON, "new_decoder_architecture": False, "num_kv_heads": 1, "num_key_value_heads": 1}),
     "falcon 11b": ("falcon", {**FALCON, "num_ln_in_parallel_attn": 1}),
     "falcon 40b": ("falcon", FALCON),
@@ -273,6 +281,6 @@ def make(case: str, **overrides: Any) -> Any:
     model = random_model(transformers.CONFIG_MAPPING[kind](**said))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
-        if weight.ndim == 1 or name.endswith(("bias", "layernorm.weight")):
+        if weight.is_floating_point() and (weight.ndim == 1 or name.endswith(("bias", "layernorm.weight"))):
             weight.add_(torch.randn(weight.shape, generator=random), alpha=0.1)
     return model

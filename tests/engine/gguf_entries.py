@@ -5,6 +5,7 @@ from typing import Any
 
 import gguf
 import torch
+from transformers.models.qwen4_exp.modeling_qwen4_exp import Qwen4ExpTextNGramEmbedding
 
 from tests.engine.gguf_families import predicting_layers
 from tests.engine.gguf_states import STATES, granite
@@ -259,6 +260,35 @@ def _granite_swa(writer: Any, config: Any) -> None:
     writer.add_array("granite_swa.attention.rope_pattern", [theta > 0 for theta in config.layer_rope_theta])
 
 
+def _qwen4(writer: Any, config: Any) -> None:
+    _qwen35(writer, config)
+    writer.add_indexer_head_count(config.indexer_n_heads)
+    writer.add_indexer_key_length(config.indexer_head_dim)
+    writer.add_indexer_top_k(config.indexer_budget)
+    ratios = [config.indexer_compress_ratio * (kind != "linear_attention") for kind in config.layer_types]
+    writer.add_array("qwen4exp.attention.compress_ratios", ratios)
+    for key, value in {
+        "hyper_connection.count": config.hc_count,
+        "hyper_connection.low_rank": config.hc_lowrank,
+        "ple.ngram_size": config.ngram_size,
+        "ple.heads_per_ngram": config.heads_per_ngram,
+        "ple.conv_kernel": config.ple_conv_kernel_size,
+        "ple.eos_token_id": config.eos_token_id,
+        "embedding_length_per_layer_input": config.ple_embed_dim // ((config.ngram_size - 1) * config.heads_per_ngram),
+    }.items():
+        writer.add_uint32(f"qwen4exp.{key}", value)
+    writer.add_array("qwen4exp.ple.layers", [layer - 1 for layer in config.ple_layer_ids])
+    with torch.device("cpu"):
+        hashes = Qwen4ExpTextNGramEmbedding(config, config.ple_embed_dim, 0)
+    for key, numbers in {
+        "layer_multipliers": hashes.layer_multipliers,
+        "head_offsets": hashes.ngram_heads_offsets,
+        "head_vocab_sizes": hashes.ngram_heads_vocab_sizes,
+    }.items():
+        kinds = gguf.GGUFValueType
+        writer.add_key_value(f"qwen4exp.ple.{key}", numbers.tolist(), kinds.ARRAY, sub_type=kinds.UINT64)
+
+
 def _minicpm3(writer: Any, config: Any) -> None:
     writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
@@ -280,6 +310,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "qwen35": _qwen35,
     "qwen35moe": _qwen35,
     "qwen3next": _qwen35,
+    "qwen4exp": _qwen4,
     "qwen2vl": _sections,
     "qwen3vl": _sections,
     "qwen3vlmoe": _sections,

@@ -31,6 +31,7 @@ ARCHITECTURES = {
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
+    "qwen4_exp_text": "qwen4exp",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
@@ -38,7 +39,18 @@ PERMUTED = {
     "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
     "maincoder", "muse-glimmer", "granite_swa",
 }  # fmt: skip
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next", "step35", "muse-glimmer"}
+PLUS_ONE = {
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "nemotron",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "step35",
+    "muse-glimmer",
+    "qwen4exp",
+}
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 # Parameters that gguf's own table of names does not have.

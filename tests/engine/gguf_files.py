@@ -30,13 +30,15 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
+from tests.engine.gguf_states import of_qwen4
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
-    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid",
+    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe",
 }  # fmt: skip
+FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors
@@ -90,6 +92,8 @@ def rounded(model: Any, kind: str) -> Any:
     architecture = architecture_of(config)
     for own, tensor in model.state_dict().items():
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
+        if not tensor.is_floating_point():
+            continue
         rows = (tensor.mT if turned else tensor).contiguous()
         stored = fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
         plus = 1.0 if is_plus_one(architecture, own) else 0.0
@@ -131,7 +135,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if ".act_fn." in own:  # `write_gguf` writes it as metadata
+        if ".act_fn." in own or not tensor.is_floating_point():  # `write_gguf` writes it as metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
             stem, index, _ = own.rsplit(".", 2)
@@ -139,9 +143,10 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
-        for name, made in changed(own, tensor, config, architecture):
+        newer = of_qwen4(own, tensor, config) if architecture == "qwen4exp" else []
+        for name, made in newer or changed(own, tensor, config, architecture):
             found = names.get_name(name, (".weight", ".bias"))
-            assert found or name.startswith("blk."), name
+            assert found or name.startswith(FINAL), name
             yield found or name, made
 
 

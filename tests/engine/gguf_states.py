@@ -98,6 +98,35 @@ WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+QWEN4 = {
+    ".attn_hyper_connection.": ".hc_attn_", ".mlp_hyper_connection.": ".hc_ffn_",
+    "hyper_connection_mixer.": "output_hc_", "hc_norm.": "norm.", "input_mix_weight_": "",
+    "block_inject_weight.": "inject.", ".ple.key_proj.": ".ple_key.", ".ple.value_proj.": ".ple_value.",
+    ".ple.": ".ple_", ".self_attn.indexer.q_layernorm.": ".indexer.q_norm.",
+    ".self_attn.indexer.k_layernorm.": ".indexer.k_norm.",
+}  # fmt: skip
+"""What the parameters are called that no earlier Qwen has, part by part."""
+
+
+def of_qwen4(own: str, tensor: Tensor, config: Any) -> list[tuple[str, Tensor]]:
+    """Of hyper-connections, indexers and n-grams; empty for what is that of an earlier Qwen."""
+    if own.endswith("ngram_embedding.weight"):
+        return [("per_layer_token_embd.weight", tensor)]
+    if own.endswith("index_qk_proj.weight"):
+        rows = config.indexer_n_heads * config.indexer_head_dim
+        block = own.split(".")[2]
+        parts = zip("qk", (tensor[:rows], tensor[rows:]), strict=True)
+        return [(f"blk.{block}.indexer.{part}_proj.weight", made.contiguous()) for part, made in parts]
+    if not any(part in own for part in ("hyper_connection", ".ple.", ".indexer.")):
+        return []
+    name = own.removeprefix("model.").replace("layers.", "blk.", 1)
+    for part, called in QWEN4.items():
+        name = name.replace(part, called, 1)
+    is_norm = own.endswith("norm.weight") or ".ple.norm_" in own
+    made = tensor.float() + 1 if is_norm else tensor.squeeze(1) if "conv1d" in own else tensor
+    return [(name, made)]
+
+
 def of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> tuple[str, Tensor]:
     """Of networks with Mamba or short convolutions: other names and shapes, decays as used, and multipliers."""
     own = own.replace(".forget_gate.", ".")

@@ -13,7 +13,9 @@ from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
     ACTIVATIONS,
+    HASHES,
     IN_BLOCK,
+    NGRAM_TABLE,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     STACKS,
@@ -32,7 +34,7 @@ from engine.protocol.sentences import say, shown
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
 FUSED = "attn_qkv"
-OUTPUT_NORM = "output_norm.weight"
+OUTPUT_NORM, PER_LAYER_TABLE = "output_norm.weight", "per_layer_token_embd.weight"
 FLOAT32 = 0  # ggml's number of the type
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
@@ -64,6 +66,8 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
             adding.add(tensor)
     for key in ACTIVATIONS if family.model_type == "apertus" else ():
         adding.add_numbers(key, header)
+    for key in HASHES if NGRAM_TABLE in family.outside.get(PER_LAYER_TABLE, "") else ():
+        adding.add_hashes(key, header)
     adding.add_merged()
     return contents
 
@@ -81,8 +85,9 @@ class _Adding:
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
         if outside := self._family.outside.get(tensor.name):
-            change = self._family.changes.get("output_norm", "norm") if tensor.name == OUTPUT_NORM else ""
-            self._place(outside, tensor, change)
+            usual: Change = "norm" if tensor.name == OUTPUT_NORM else ""
+            change = self._family.changes.get(tensor.name.removesuffix(".weight"), usual)
+            self._place(outside.format(layer=self._contents.config.get("hashing_layer")), tensor, change)
             return
         if tensor.name in STACKS and len(tensor.shape) == 3:
             for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
@@ -107,7 +112,7 @@ class _Adding:
             own = in_transformers(self._family, name, kind)
             if not own:
                 raise self._unknown(tensor)
-            usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
+            usual = "norm" if name.endswith("norm") and kind == "weight" else ""
             self._place(layer + own, tensor, self._family.changes.get(name, usual))
 
     def add_numbers(self, key: str, header: GgufHeader) -> None:
@@ -126,6 +131,17 @@ class _Adding:
             self._contents.tensors[f"{key}.{index}"] = part
             self._contents.packed[own] = PackedWeight(own, shape, {"0": part}, Gguf((kind,)))
 
+    def add_hashes(self, key: str, header: GgufHeader) -> None:
+        """Whole numbers of 64 bits that n-grams are looked up with."""
+        said, kind = header.metadata.get(f"{header.architecture}.{key}"), "I64"
+        if "hashing_layer" not in self._contents.config:
+            return
+        if not isinstance(said, LazyArray) or NUMBERS.get(said.kind) not in ("q", "Q"):
+            raise ModelError(say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=key), FETCH_AGAIN)
+        own = f"{self._family.layers}.{self._contents.config['hashing_layer']}.{HASHES[key]}"
+        self._require_new(own)
+        self._contents.tensors[own] = TensorInfo(kind, (said.count,), header.shards[0], said.begin, said.end)
+
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""
         for (layer, kind, merged), tensors in self._parts.items():
@@ -139,6 +155,8 @@ class _Adding:
             first, last = (tensors[part] for part in merged.parts)
             if merged.merge == "by key heads":
                 found = self._by_key_heads(first, last)
+            elif merged.merge == "behind":
+                found = _behind_each_other(first, last)
             else:
                 found = _put_together(merged.merge, kind, first, last)
             if found is None:
@@ -275,6 +293,14 @@ def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
     if change == "channels" and len(shape) > 1:
         return (math.prod(shape[:-1]), 1, shape[-1])
     return shape
+
+
+def _behind_each_other(first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+    """Shape and form of a matrix whose first rows are one tensor, and whose others are another one."""
+    a, b = first.shape, last.shape
+    if len(a) != 2 or len(b) != 2 or a[1] != b[1]:
+        return None
+    return (a[0] + b[0], a[1]), Gguf((first.kind, last.kind), "behind", split=a[0])
 
 
 def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:

@@ -22,10 +22,11 @@ layers with a state, whose key heads have several value heads each, it put the f
 second ones: among the rows; among those behind queries and keys; among the columns; among numbers, of whose
 exponentials it took the negative."""
 
-Merge = Literal["joined", "halves", "woven", "latent", "by key heads"]
+Merge = Literal["joined", "behind", "halves", "woven", "latent", "by key heads"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
-stack); behind each other in the last one, turned; alternating there, turned; as keys and values of latent attention; as
-queries, keys and values of a layer with a state, and what gates it, for one key head after the other."""
+stack); the same, of matrices with different numbers of rows; behind each other in the last one, turned; alternating
+there, turned; as keys and values of latent attention; as queries, keys and values of a layer with a state, and what
+gates it, for one key head after the other."""
 
 IN_BLOCK = re.compile(r"blk\.(?P<index>\d{1,5})\.(?P<name>.+?)(\.(?P<kind>weight|bias|scale))?", re.ASCII)
 GATES, UPS = "ffn_gate_exps", "ffn_up_exps"
@@ -56,6 +57,14 @@ ACTIVATIONS = {
     "xielu.eps": "mlp.act_fn.eps",
 }  # fmt: skip
 """Weights that are no tensors, but stand in metadata, as lists with a number for each layer."""
+NGRAMS = "ple.ple_embedding."
+HASHES = {
+    "ple.layer_multipliers": f"{NGRAMS}layer_multipliers", "ple.head_offsets": f"{NGRAMS}ngram_heads_offsets",
+    "ple.head_vocab_sizes": f"{NGRAMS}ngram_heads_vocab_sizes",
+}  # fmt: skip
+"""The same, by the entry's name behind that of the architecture, as lists of whole numbers for the one layer that
+looks up n-grams."""
+NGRAM_TABLE = f"{NGRAMS}ngram_embedding.weight"
 ATTENTION = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",

@@ -19,7 +19,7 @@ from engine.model.products.product import Alternating, Joined, Product, Stored, 
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
-    "by key heads", "by groups",
+    "by key heads", "by groups", "behind",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
 pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
@@ -27,7 +27,8 @@ alternating in the last one; with the last two dimensions turned; both; in the r
 of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
 the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
 as many of keys and those of values from the first part, the others from the second; the same of one part, in which
-every head has `split` rows of queries, and as many of keys as of values."""
+every head has `split` rows of queries, and as many of keys as of values; the first `split` rows, and those behind
+them."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -126,6 +127,8 @@ class Gguf:
         return [[target] for target in self._whole_targets(out, len(self.kinds))]
 
     def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
+        if self.order == "behind":
+            return [out[: self.split], out[self.split :]]
         if self.order == "joined":
             return list(out.chunk(count, -2))
         if self.order == "halves":

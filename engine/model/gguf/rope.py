@@ -20,7 +20,11 @@ PHI_MOE = {"short_mscale": 1.243163121016122, "long_mscale": 1.243163121016122} 
 STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
 PARTIAL = ("chatglm", "mimo2", "phi2", "gptneox", "glm4", "glm4moe", "nemotron", "stablelm", "orion")
-WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
+WITH_AXES = (
+    "qwen35",
+    "qwen35moe",
+    "qwen4exp",
+)  # positions have several, which are the same in text, and config.json says so
 DEEPSEEK = ("deepseek2", "deepseek32", "glm-dsa", "mistral4")
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 

@@ -5,13 +5,15 @@ Layers that keep a state have no key-value heads.
 
 from dataclasses import dataclass
 
-from engine.model.gguf.dense_configs import Config, granite_scales
+from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.mixture_configs import SIGMOID, sigmoid_routed
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.windows import FULL, LINEAR
 
 CONVOLUTION = "conv"
+RATIOS = "attention.compress_ratios"
+NGRAMS = "per_layer_token_embd.weight"
 # Of Nemotron: NVIDIA's kernels and llama.cpp do not bound it from below, transformers does, by a number above 0.
 LEAST_STEP = 1e-30
 
@@ -271,7 +273,58 @@ def _kimi(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _qwen4(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """A Qwen 3.5 with several streams, indexed attention, and one layer that looks up n-grams."""
+    own = qwen35(header, settings, config)
+    kinds, ratios = own["layer_types"], settings.several(RATIOS)
+    assert isinstance(kinds, list)
+    indexed = {ratio for ratio, kind in zip(ratios, kinds, strict=False) if kind == FULL}
+    if len(ratios) < len(kinds) or len(indexed) > 1 or 0 in indexed:
+        raise settings.refused(RATIOS)
+    return {
+        **own,
+        **_ngrams(header, settings),
+        "hc_count": settings.whole("hyper_connection.count"),
+        "hc_lowrank": settings.whole("hyper_connection.low_rank"),
+        "indexer_n_heads": settings.whole("attention.indexer.head_count"),
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": settings.whole("attention.indexer.key_length"),
+        "indexer_budget": settings.whole("attention.indexer.top_k"),
+        "indexer_compress_ratio": indexed.pop() if indexed else 1,
+        "num_experts": settings.whole("expert_count"),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
+        "norm_topk_prob": True,
+        "output_gate_type": "sigmoid",  # which no file says
+    }
+
+
+def _ngrams(header: GgufHeader, settings: Settings) -> Config:
+    """Of the layer that looks them up; sizes of tables are primes that follow each other, and the first is said."""
+    layers, sizes = settings.several("ple.layers"), settings.several("ple.head_vocab_sizes")
+    table = header.tensors.get(NGRAMS)
+    if not layers:
+        return {}
+    if len(layers) != 1 or not sizes or type(layers[0]) is not int or type(sizes[0]) is not int or table is None:
+        raise settings.refused("ple.layers")
+    rows, width = table.shape
+    size, heads = settings.whole("ple.ngram_size"), settings.whole("ple.heads_per_ngram")
+    return {
+        "hashing_layer": layers[0],
+        "ple_layer_ids": [layers[0] + 1],
+        "ple_embed_dim": width * (size - 1) * heads,
+        "ple_conv_kernel_size": settings.whole("ple.conv_kernel"),
+        "ngram_size": size,
+        "heads_per_ngram": heads,
+        "ngram_vocab_size_base": sizes[0],
+        "make_ngram_vocab_size_divisible_by": rows,
+        "eos_token_id": settings.whole("ple.eos_token_id"),  # where n-grams begin anew
+    }
+
+
 STATES = {
+    "qwen4exp": _qwen4,
     "lfm2": _lfm2,
     "lfm2moe": _lfm2_moe,
     "granitehybrid": _granite,

@@ -6,6 +6,7 @@ from engine.model.gguf.mixture_names import MIXTURES
 from engine.model.gguf.names import (
     BLOCK,
     GATES,
+    NGRAM_TABLE,
     OUTSIDE,
     QWEN_SHARED,
     SHARED_GATE,
@@ -91,6 +92,43 @@ _NEXT_MERGED = (
     *stacked(),
     Merged("linear_attn.in_proj_qkvz.weight", ("attn_qkv", "attn_gate"), "by key heads"),
 )
+_HYPER = {
+    f"hc_{part}_{name}": f"{module}.{own}"
+    for part, module in (("attn", "attn_hyper_connection"), ("ffn", "mlp_hyper_connection"))
+    for name, own in (
+        ("norm", "hc_norm"), ("down", "input_mix_weight_down"), ("up", "input_mix_weight_up"),
+        ("inject", "block_inject_weight"),
+    )
+}  # fmt: skip
+_QWEN4 = (
+    _QWEN35
+    | experts()
+    | QWEN_SHARED
+    | _HYPER
+    | {
+        "indexer.q_norm": "self_attn.indexer.q_layernorm",
+        "indexer.k_norm": "self_attn.indexer.k_layernorm",
+        "ple_key": "ple.key_proj",
+        "ple_value": "ple.value_proj",
+        "ple_conv1d": "ple.conv1d",
+        "ple_norm_key": "ple.norm_key",
+        "ple_norm_query": "ple.norm_query",
+        "ple_norm_conv": "ple.norm_conv",
+    }
+)
+_OF_QWEN4: Mapping[str, Change] = {
+    **_OF_STATES, "ffn_gate_inp_shexp": "row", "ple_conv1d": "channels", "output_hc_norm": "norm",
+    **dict.fromkeys(("ple_norm_key", "ple_norm_query", "ple_norm_conv"), "norm"),
+}  # fmt: skip
+_OUTSIDE_QWEN4 = {
+    "token_embd.weight": OUTSIDE["token_embd.weight"],
+    "output.weight": OUTSIDE["output.weight"],
+    "output_hc_norm.weight": "model.hyper_connection_mixer.hc_norm.weight",
+    "output_hc_down.weight": "model.hyper_connection_mixer.input_mix_weight_down.weight",
+    "output_hc_up.weight": "model.hyper_connection_mixer.input_mix_weight_up.weight",
+    "per_layer_token_embd.weight": f"model.layers.{{layer}}.{NGRAM_TABLE}",
+}
+_INDEXER = Merged("self_attn.indexer.index_qk_proj.weight", ("indexer.q_proj", "indexer.k_proj"), "behind")
 _LFM2 = _attention(output="out_proj") | {
     "attn_norm": "operator_norm",
     "attn_q_norm": "self_attn.q_layernorm",
@@ -219,6 +257,9 @@ STATES: Mapping[str, Family] = {
         norms_plus_one=True,
     ),
     "qwen3next": Family("qwen3_next", _QWEN3_NEXT | QWEN_SHARED, _OF_NEXT, _NEXT_MERGED, norms_plus_one=True),
+    "qwen4exp": Family(
+        "qwen4_exp_text", _QWEN4, _OF_QWEN4, (*stacked(), _INDEXER), norms_plus_one=True, outside=_OUTSIDE_QWEN4
+    ),
     "lfm2": Family("lfm2", _LFM2, _CHANGES, layers_differ=True, outside=_LFM2_OUTSIDE),
     "lfm2moe": Family(
         "lfm2_moe",
