@@ -55,11 +55,13 @@ def write_gguf(
     shards: int = 1,
     extra: Mapping[str, Tensor] = MappingProxyType({}),
     architecture: str = "",
+    splitting: str = "smollm",
 ) -> Path:
     """Write a model of transformers, `extra` tensors, and the tokenizer of a folder; returns the (first) file's path.
 
     `kind` is that of matrices whose rows it fits: others are stored as Q8_0 or, like all vectors, in 32 bits.
-    `architecture`, if it is not the usual one of the model's kind.
+    `architecture`, if it is not the usual one of the model's kind. `splitting`: what llama.cpp calls the rule by which
+    the tokenizer splits text.
     """
     config = model.config.get_text_config()
     architecture = architecture or architecture_of(config)
@@ -75,7 +77,7 @@ def write_gguf(
         own = [value.item() for name, value in model.state_dict().items() if name.endswith(f".act_fn.{key}")]
         getattr(writer, f"add_xielu_{key}")(own)
     if tokenizer:
-        write_tokenizer(writer, tokenizer, config.vocab_size)
+        write_tokenizer(writer, tokenizer, config.vocab_size, splitting)
     for name, tensor in tensors:
         stored = fitting(kind, name, tensor)
         writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
@@ -223,7 +225,7 @@ def _write_experts(writer: Any, config: Any) -> None:
         writer.add_expert_shared_feed_forward_length(shared)
 
 
-def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
+def write_tokenizer(writer: Any, folder: Path, vocabulary: int, splitting: str) -> None:
     """A folder's tokenizer, with names for the numbers that it does not use."""
     model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     tokens = [f"[PAD{index}]" for index in range(vocabulary)]
@@ -234,7 +236,7 @@ def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
         tokens[entry["id"]] = entry["content"]
         types[entry["id"]] = gguf.TokenType.CONTROL if entry["special"] else gguf.TokenType.USER_DEFINED
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
+    writer.add_tokenizer_pre(splitting)
     writer.add_token_list(tokens)
     writer.add_token_types(types)
     writer.add_token_merges([" ".join(pair) for pair in model["model"]["merges"]])
