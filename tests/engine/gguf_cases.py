@@ -224,6 +224,11 @@ MADE |= {
         "heads_per_ngram": 2, "ngram_vocab_size_base": 50, "make_ngram_vocab_size_divisible_by": 4,
         "split_ngram_parts": 4, "output_gate_type": "sigmoid",
     }),
+    "bailing_hybrid": ("bailing_hybrid", {
+        **LATENT, "q_lora_rank": ABSENT, "head_dim": 16, "layer_types": ["linear_attention", "full_attention"],
+        "mlp_layer_types": ["dense", "sparse"], "num_experts": 4, "num_experts_per_token": 2, "num_expert_group": 2,
+        "topk_group": 1, "moe_intermediate_size": 32, "num_mtp_layers": 0,
+    }),
     "falcon 7b": ("falcon", {**FALCON, "new_decoder_architecture": False, "num_kv_heads": 1, "num_key_value_heads": 1}),
     "falcon 11b": ("falcon", {**FALCON, "num_ln_in_parallel_attn": 1}),
     "falcon 40b": ("falcon", FALCON),

@@ -31,7 +31,7 @@ ARCHITECTURES = {
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
-    "qwen4_exp_text": "qwen4exp",
+    "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
@@ -51,7 +51,7 @@ PLUS_ONE = {
     "muse-glimmer",
     "qwen4exp",
 }
-LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
+LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {

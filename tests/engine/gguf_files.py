@@ -30,14 +30,16 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
-from tests.engine.gguf_states import of_qwen4
+from tests.engine.gguf_states import of_bailing, of_qwen4
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
-    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe",
+    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
 }  # fmt: skip
+# What the package's table does not know; empty for what is as in older networks.
+NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing}
 FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
@@ -145,7 +147,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
-        newer = of_qwen4(own, tensor, config) if architecture == "qwen4exp" else []
+        newer = NEWER[architecture](own, tensor, config) if architecture in NEWER else []
         for name, made in newer or changed(own, tensor, config, architecture):
             found = names.get_name(name, (".weight", ".bias"))
             assert found or name.startswith(FINAL), name
@@ -225,7 +227,7 @@ def _write_experts(writer: Any, config: Any) -> None:
         writer.add_expert_shared_feed_forward_length(shared)
 
 
-def write_tokenizer(writer: Any, folder: Path, vocabulary: int, splitting: str) -> None:
+def write_tokenizer(writer: Any, folder: Path, vocabulary: int, splitting: str = "smollm") -> None:
     """A folder's tokenizer, with names for the numbers that it does not use."""
     model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     tokens = [f"[PAD{index}]" for index in range(vocabulary)]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "mamba2"}
-MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "lfm2", "lfm2moe"}
+MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "lfm2", "lfm2moe"}
 BY_LAYER = MIXING - {"falcon-h1", "mamba", "mamba2"}  # some have attention, the others a state
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 LATENT = {
@@ -127,6 +127,19 @@ def of_qwen4(own: str, tensor: Tensor, config: Any) -> list[tuple[str, Tensor]]:
     return [(name, made)]
 
 
+def of_bailing(own: str, tensor: Tensor, config: Any) -> list[tuple[str, Tensor]]:
+    """Of Ling 3 what is not as in Kimi Linear; empty for the rest."""
+    block, _, name = own.removeprefix("model.layers.").partition(".self_attn.")
+    if name == "forget_gate.A_log":
+        return [(f"blk.{block}.ssm_a", tensor.exp().view(-1, 1))]
+    if name == "forget_gate.f_proj.weight":
+        return [(f"blk.{block}.ssm_f_a.weight", tensor)]
+    if name == "g_proj.weight":
+        called = "ssm_g_a" if config.layer_types[int(block)] == "linear_attention" else "attn_gate"
+        return [(f"blk.{block}.{called}.weight", tensor)]
+    return []
+
+
 def of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> tuple[str, Tensor]:
     """Of networks with Mamba or short convolutions: other names and shapes, decays as used, and multipliers."""
     own = own.replace(".forget_gate.", ".")
@@ -226,6 +239,25 @@ def _kimi(writer: Any, config: Any) -> None:
     writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
+def _bailing(writer: Any, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_kda_head_dim(config.linear_head_dim)
+    writer.add_bool("bailingmoe3.kda.safe_gate", config.kda_safe_gate)
+    writer.add_float32("bailingmoe3.kda.gate_lower_bound", config.kda_lower_bound)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+    writer.add_expert_group_count(config.num_expert_group)
+    writer.add_expert_group_used_count(config.topk_group)
+    writer.add_expert_shared_count(config.num_shared_experts)
+    writer.add_expert_weights_norm(config.moe_renormalize)
+    writer.add_leading_dense_block_count(config.mlp_layer_types.count("dense"))
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
 def _granite_hybrid(writer: Any, config: Any) -> None:
     is_bamba = config.model_type == "bamba"
     if not is_bamba:
@@ -259,5 +291,6 @@ STATES: dict[str, Callable[[Any, Any], None]] = {
     "mamba": _mamba,
     "mamba2": _mamba2,
     "kimi-linear": _kimi,
+    "bailingmoe3": _bailing,
 }
 """What each says of itself besides what all say, by `general.architecture`."""

@@ -180,7 +180,8 @@ class _Adding:
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
         tensor = replace(tensor, shape=_shape_of(tensor, change))
-        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change in ("log", "log of heads"))
+        sign = 1.0 if change == "log of rates" else -1.0
+        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change.startswith("log"), sign=sign)
         if change in ("query", "key", "one head"):
             heads = self._heads(change)
             if not shape or shape[0] % (2 * heads):
@@ -198,7 +199,7 @@ class _Adding:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:
             shape, form = self._with_values(own, tensor, change)
-        if tensor.kind.plain and form == Gguf((tensor.kind,)):
+        if tensor.kind.plain and form == Gguf((tensor.kind,), sign=sign):
             self._require_new(own)
             self._contents.tensors[own] = _info(tensor)
         else:
@@ -284,7 +285,7 @@ def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
     shape = tensor.shape
     if change == "row" and len(shape) == 1:
         return (1, *shape)
-    if change == "flat":
+    if change in ("flat", "log of rates"):
         return (math.prod(shape),)
     if change == "log":
         return tuple(length for length in shape if length > 1) or (1,)

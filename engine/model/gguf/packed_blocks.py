@@ -38,7 +38,7 @@ Undo = Callable[[Tensor], Tensor]
 class Gguf:
     """The parts `"0"`, `"1"`, ... hold rows of blocks, uint8 [..., bytes], or plain numbers; `kinds` are their types.
 
-    `plus` is added to every number; with `is_log`, a number is the logarithm of the negative of what is stored.
+    `plus` is added to every number; with `is_log`, a number is the logarithm of `sign` times what is stored.
     """
 
     kinds: tuple[BlockType, ...]
@@ -48,6 +48,7 @@ class Gguf:
     groups: int = 0
     plus: float = 0.0
     is_log: bool = False
+    sign: float = -1.0
 
     @property
     def name(self) -> str:
@@ -103,7 +104,8 @@ class Gguf:
 
     def _undo(self) -> Undo | None:
         if self.is_log:
-            return lambda numbers: torch.log(-numbers)
+            sign = self.sign
+            return lambda numbers: torch.log(sign * numbers)
         plus = self.plus
         return (lambda numbers: numbers + plus) if plus else None
 

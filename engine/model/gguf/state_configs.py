@@ -323,7 +323,39 @@ def _ngrams(header: GgufHeader, settings: Settings) -> Config:
     }
 
 
+def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Ling 3, whose layers with a state are those of Kimi Linear with fewer matrices."""
+    kinds, turned = _attention(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
+    keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
+    assert isinstance(kinds, list)
+    for key in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
+        if any(settings.several(key)):
+            raise settings.refused(key)
+    if keys <= turned:
+        raise settings.refused("attention.key_length_mla")
+    if settings.whole("attention.q_lora_rank", 0):
+        raise settings.refused("attention.q_lora_rank")
+    return {
+        **sigmoid_routed(settings),
+        "num_experts": settings.whole("expert_count"),
+        "layer_types": kinds,
+        "mlp_layer_types": ["dense" if index < dense else "sparse" for index in range(len(kinds))],
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "num_key_value_heads": config["num_attention_heads"],
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
+        "qk_rope_head_dim": turned,
+        "qk_nope_head_dim": keys - turned,
+        "v_head_dim": settings.whole("attention.value_length_mla"),
+        "head_dim": settings.whole("kda.head_dim"),
+        "short_conv_kernel_size": settings.whole("ssm.conv_kernel"),
+        "kda_safe_gate": settings.flag("kda.safe_gate", default=True),
+        "kda_lower_bound": settings.real("kda.gate_lower_bound"),
+        "num_mtp_layers": 0,
+    }
+
+
 STATES = {
+    "bailingmoe3": _bailing,
     "qwen4exp": _qwen4,
     "lfm2": _lfm2,
     "lfm2moe": _lfm2_moe,

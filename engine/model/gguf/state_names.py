@@ -224,6 +224,11 @@ _KIMI = {
     "ssm_g_b": "self_attn.g_b_proj",
     "ssm_norm": "self_attn.o_norm",
 }
+_BAILING = _KIMI | {
+    "attn_gate": "self_attn.g_proj",
+    "ssm_g_a": "self_attn.g_proj",
+    "ssm_f_a": "self_attn.forget_gate.f_proj",
+}
 _OF_KIMI: Mapping[str, Change] = {
     **dict.fromkeys(("ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"), "channels"), "ssm_a": "log of heads",
 }  # fmt: skip
@@ -283,6 +288,13 @@ STATES: Mapping[str, Family] = {
         turns=False,
     ),
     "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, MIXTURES["deepseek2"].merged, layers_differ=True),
+    "bailingmoe3": Family(
+        "bailing_hybrid",
+        _BAILING,
+        {**_OF_KIMI, "ssm_a": "log of rates"},
+        MIXTURES["deepseek2"].merged,
+        layers_differ=True,
+    ),
     "mamba": _alone("mamba", _mamba1("mixer")),
     "mamba2": _alone("mamba2", _mamba2("mixer")),
 }
