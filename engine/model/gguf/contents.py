@@ -25,7 +25,7 @@ from engine.model.gguf.names import (
     Merged,
     in_transformers,
 )
-from engine.model.gguf.packed_blocks import Gguf, Order
+from engine.model.gguf.packed_blocks import Gguf, Order, WholeNumbers
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say, shown
@@ -133,14 +133,16 @@ class _Adding:
 
     def add_hashes(self, key: str, header: GgufHeader) -> None:
         """Whole numbers of 64 bits that n-grams are looked up with."""
-        said, kind = header.metadata.get(f"{header.architecture}.{key}"), "I64"
+        said = header.metadata.get(f"{header.architecture}.{key}")
         if "hashing_layer" not in self._contents.config:
             return
         if not isinstance(said, LazyArray) or NUMBERS.get(said.kind) not in ("q", "Q"):
             raise ModelError(say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=key), FETCH_AGAIN)
         own = f"{self._family.layers}.{self._contents.config['hashing_layer']}.{HASHES[key]}"
         self._require_new(own)
-        self._contents.tensors[own] = TensorInfo(kind, (said.count,), header.shards[0], said.begin, said.end)
+        part = TensorInfo("U8", (said.end - said.begin,), header.shards[0], said.begin, said.end)
+        self._contents.tensors[key] = part
+        self._contents.packed[own] = PackedWeight(own, (said.count,), {"0": part}, WholeNumbers())
 
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""

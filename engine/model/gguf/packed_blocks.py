@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.gguf_header import BlockType
 from engine.model.decoding.chunks import chunk_weights, in_chunks
+from engine.model.formats.packed import WHOLE_NUMBERS
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
@@ -142,6 +143,20 @@ class Gguf:
             return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNumbers:
+    """The part `"0"` holds the bytes of whole numbers in 64 bits, from metadata: they lie at any byte."""
+
+    name = WHOLE_NUMBERS
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`; `out` holds whole numbers, too."""
+        out.copy_(parts["0"].clone().view(torch.int64))
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """Nothing is multiplied with them."""
 
 
 def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> None:

@@ -30,7 +30,8 @@ FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3", "glm", "olmo", "afmoe",
     "deepseek_v32", "cohere2_moe", "mellum", "lfm2moe", "granite hybrid", "nemotron_h of latents",
-    "falcon-h1 with norms", "gpt2", "gptneox", "mistral4",
+    "falcon-h1 with norms", "gpt2", "gptneox", "mistral4", "step3p5", "falcon 7b", "falcon 40b", "phimoe",
+    "minicpm3", "bamba", "laguna", "muse_glimmer", "granite_swa of experts", "qwen4_exp", "bailing_hybrid",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
@@ -85,8 +86,11 @@ def read(part: TensorInfo) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("case", "kind"),
     choose(
-        [("deepseek_v3", "Q8_0"), ("apertus", "Q8_0")],
-        [(case, "Q8_0") for case in ("deepseek_v3", "llama4", "gemma4 of experts", "apertus")],
+        [("deepseek_v3", "Q8_0"), ("apertus", "Q8_0"), ("falcon 40b", "Q8_0"), ("qwen4_exp", "Q8_0")],
+        [
+            (case, "Q8_0")
+            for case in ("deepseek_v3", "llama4", "gemma4 of experts", "apertus", "falcon 40b", "qwen4_exp", "laguna")
+        ],
     ),
 )
 def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path: Path) -> None:

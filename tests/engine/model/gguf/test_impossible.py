@@ -1,12 +1,14 @@
 """GGUF files that cannot be meant, or are of networks that are not read: a sentence says why they are refused."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
+from engine.model.gguf.dense_configs import QUERY_SCALES
 from engine.model.gguf.settings import Settings
 from tests.engine.gguf_cases import make
 from tests.engine.gguf_files import write_gguf
@@ -48,6 +50,11 @@ INDEXER_ENTRIES: dict[str, object] = {
 STEP_ENTRIES: dict[str, object] = {
     "attention__head_count": [2, 2], "attention__sliding_window": 8, "expert_shared_feed_forward_length": 32,
 }  # fmt: skip
+GATE = tensor("blk.0.attn_gate.weight", (32, 2), 1024)
+LING_ENTRIES: dict[str, object] = {
+    "attention__head_count_kv": [0, 1], "rope__dimension_count": 8, "attention__key_length_mla": 24,
+}  # fmt: skip
+QWEN4_ENTRIES = {**STATE_ENTRIES, "attention__head_count_kv": 1, "full_attention_interval": 2}
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
@@ -80,6 +87,44 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     ),
     "a step whose experts are not made one": (raw("step35", **STEP_ENTRIES), "expert_weights_norm"),
     "a step that turns less": (raw("step35", **{**STEP_ENTRIES, "rope__dimension_count": 8}), "dimension_count"),
+    "a Laguna without a gate": (raw("laguna", attention__head_count=[2, 2]), r"laguna\.attention\.head_count"),
+    "a Laguna with too few heads": (raw("laguna", GATE, attention__head_count=[2]), r"laguna\.attention\.head_count"),
+    "a Laguna whose experts are not made one": (
+        raw("laguna", GATE, attention__head_count=[2, 2]),
+        "expert_weights_norm",
+    ),
+    "queries that nothing is said of": (raw("muse-glimmer", attention__sliding_window=8), "attn_q_norm"),
+    "queries multiplied with several numbers": (
+        replace(
+            raw("muse-glimmer", tensor(QUERY_SCALES, (2,), 1024), attention__sliding_window=8),
+            data=bytes(range(1, 256)) * 64,
+        ),
+        "attn_q_norm",
+    ),
+    "too few layers that turn": (
+        raw("granite_swa", attention__sliding_window=8, attention__rope_pattern=[1]),
+        "rope_pattern",
+    ),
+    "too few kinds of keys": (raw("qwen4exp", **QWEN4_ENTRIES, attention__compress_ratios=[0]), "compress_ratios"),
+    "n-grams in two layers": (
+        raw("qwen4exp", **QWEN4_ENTRIES, attention__compress_ratios=[0, 4], ple__layers=[0, 1]),
+        r"ple\.layers",
+    ),
+    "a first Ling with dense layers": (raw("bailingmoe", leading_dense_block_count=1), "leading_dense_block_count"),
+    "a first Ling whose experts are not made one": (raw("bailingmoe"), "expert_weights_norm"),
+    "a Ling that clamps": (raw("bailingmoe3", **LING_ENTRIES, swiglu_clamp_exp=[0, 7]), "swiglu_clamp_exp"),
+    "a Ling of latent queries": (raw("bailingmoe3", **LING_ENTRIES, attention__q_lora_rank=8), "q_lora_rank"),
+    "a Ling whose keys only turn": (
+        raw("bailingmoe3", **{**LING_ENTRIES, "attention__key_length_mla": 8}),
+        "key_length_mla",
+    ),
+    "a first DeepSeek whose experts are made one": (raw("deepseek", expert_weights_norm=True), "expert_weights_norm"),
+    "a first DeepSeek with groups": (raw("deepseek", expert_group_count=2), "expert_group_count"),
+    "a Baichuan whose distances are biases": (raw("baichuan", block_count=40), r"baichuan\.block_count"),
+    "latent keys of MiniCPM that only turn": (
+        raw("minicpm3", rope__dimension_count=8, attention__key_length=8),
+        r"attention\.key_length",
+    ),
     "three experts of Phi": (raw("phimoe", expert_used_count=3), "expert_used_count"),
     "queries that do not fit their keys": (
         raw("falcon", tensor("blk.0.attn_qkv.weight", (32, 63), 1024), attention__layer_norm_epsilon=1e-5),
@@ -181,7 +226,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["rwkv7", "plamo2", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["rwkv7", "plamo2", "minimax-m3"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):
