@@ -83,7 +83,7 @@ Of the architectures that llama.cpp has names for:
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dbrx`, `dots3note`, `gptj`.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`.
 - `hy_v4`: the library's network turns halves of a head, and the published weights are made for pairs.
 """
 MODULE_HEAD = '''\

@@ -239,6 +239,12 @@ MADE |= {
         },
     }),
     "jais2": ("jais2", {}),
+    "dbrx": ("dbrx", {
+        **dict.fromkeys(("head_dim", "num_key_value_heads", "intermediate_size"), ABSENT),
+        "hidden_size": ABSENT, "d_model": 64, "n_layers": 2, "n_heads": 4, "max_seq_len": 512,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10_000.0},
+        "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 96, "moe_num_experts": 4, "moe_top_k": 2},
+    }),
     "deepseek ocr": ("deepseek_ocr2_text", {
         **ROUTED, "n_group": 1, "topk_group": 1, "head_dim": ABSENT, "norm_topk_prob": False,
         "mlp_layer_types": ["dense", "sparse"],

@@ -296,6 +296,13 @@ def _minicpm3(writer: Any, config: Any) -> None:
     writer.add_rope_dimension_count(config.qk_rope_head_dim)
 
 
+def _dbrx(writer: Any, config: Any) -> None:
+    writer.add_layer_norm_eps(1e-5)
+    writer.add_clamp_kqv(float(config.attn_config.clip_qkv))
+    writer.add_expert_count(config.ffn_config.moe_num_experts)
+    writer.add_expert_used_count(config.ffn_config.moe_top_k)
+
+
 _MORE: dict[str, Callable[[Any, Any], None]] = {
     "gemma2": _gemma2,
     "gemma3": _window_list,
@@ -339,6 +346,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "step35": _step35,
     "minicpm3": _minicpm3,
     "phimoe": _windows,
+    "dbrx": _dbrx,
     "bailingmoe": _bailing_moe,
     "muse-glimmer": _muse_glimmer,
     "granite_swa": _granite_swa,

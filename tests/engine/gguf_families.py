@@ -31,7 +31,7 @@ ARCHITECTURES = {
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
-    "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3",
+    "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
@@ -136,6 +136,17 @@ def is_plus_one(architecture: str, own: str) -> bool:
     if architecture == "muse-glimmer" and own == "model.norm.weight":
         return False
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def of_dbrx(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """Experts, which lie behind each other there, as stacks."""
+    block, name = own.removeprefix("transformer.blocks.").split(".", 1)
+    kind = {"ffn.experts.mlp.w1": "gate", "ffn.experts.mlp.v1": "up", "ffn.experts.mlp.w2": "down"}.get(name)
+    if not kind:
+        yield own, tensor
+        return
+    stack = tensor.view(config.ffn_config.moe_num_experts, -1, tensor.shape[1])
+    yield f"blk.{block}.ffn_{kind}_exps.weight", (stack.mT if kind == "down" else stack).contiguous()
 
 
 def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -274,6 +285,8 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if architecture in ("mamba", "mamba2"):
         return 0
     if not architecture.startswith("nemotron_h"):
+        if architecture == "dbrx":
+            return int(config.ffn_config.ffn_hidden_size)
         names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
         own = (getattr(config, name, None) for name in names)
         found: int = next(filter(None, own), 4 * config.hidden_size)

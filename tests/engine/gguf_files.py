@@ -24,6 +24,7 @@ from tests.engine.gguf_families import (
     extras,
     is_plus_one,
     key_value_heads,
+    of_dbrx,
     predicting_layers,
     query_heads,
     rope_of,
@@ -39,7 +40,7 @@ ALIKE = {
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
-NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing}
+NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx}
 FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")

@@ -195,6 +195,9 @@ class _Adding:
             form = replace(form, order="grouped", heads=self._heads("query"), groups=3)
             if shape[0] % (3 * form.heads):
                 raise self._misshaped(tensor)
+        elif change == "members turned" and len(shape) == 3:
+            form = replace(form, order="latent", heads=shape[0], split=shape[2])
+            shape = (shape[0] * shape[2], shape[1])
         elif change == "by groups":
             form = self._by_groups(tensor)
         elif change == "norm" and self._family.norms_plus_one:
@@ -293,8 +296,9 @@ def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
         return tuple(length for length in shape if length > 1) or (1,)
     if change == "log of heads":
         return (1, 1, math.prod(shape), 1)
-    if change == "channels" and len(shape) > 1:
-        return (math.prod(shape[:-1]), 1, shape[-1])
+    if change in ("channels", "members") and len(shape) > 1:
+        rows = math.prod(shape[:-1])
+        return (rows, 1, shape[-1]) if change == "channels" else (rows, shape[-1])
     return shape
 
 

@@ -9,6 +9,7 @@ SOFTMAX, SIGMOID = 1, 2  # as `gguf.ExpertGatingFuncType` numbers what makes pro
 # GLM-4.7-Flash, whose first files do not say what makes its probabilities: its layers, and its vocabulary.
 GLM_FLASH_LAYERS, GLM_FLASH_VOCABULARY = (47, 48), 154_880
 MIXED_BY_PHI = 2  # experts that its way to choose them is for
+DBRX_EPSILON = 1e-5  # which its network has, whatever a config says
 LLAMA4_CHUNK = 8192  # tokens that its layers see; in no file
 LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys
 
@@ -443,6 +444,24 @@ def _phimoe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
     }
 
 
+def _dbrx(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    if config["layer_norm_eps"] != DBRX_EPSILON:
+        raise settings.refused("attention.layer_norm_epsilon")
+    return {
+        "d_model": config["hidden_size"],
+        "attn_config": {
+            "kv_n_heads": config["num_key_value_heads"],
+            "clip_qkv": settings.real("attention.clamp_kqv", 0.0) or None,
+            "rope_theta": settings.real("rope.freq_base", 10_000.0),
+        },
+        "ffn_config": {
+            "ffn_hidden_size": settings.whole("feed_forward_length"),
+            "moe_num_experts": _experts(settings),
+            "moe_top_k": settings.whole("expert_used_count"),
+        },
+    }
+
+
 MIXTURES = {
     "llama": _llama,
     "llama4": _llama4,
@@ -470,6 +489,7 @@ MIXTURES = {
     "mellum": _mellum,
     "step35": _step35,
     "phimoe": _phimoe,
+    "dbrx": _dbrx,
     "laguna": _laguna,
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,

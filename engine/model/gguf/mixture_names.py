@@ -10,6 +10,7 @@ from engine.model.gguf.names import (
     LATENTS,
     MIXTURE,
     NORMS_BEHIND,
+    OUTPUT,
     OUTSIDE,
     PERMUTED,
     PLAIN,
@@ -61,6 +62,21 @@ _AFMOE = (
     }
 )
 _GRANITE_SWA = BLOCK | _GRANITE_MOE | {"attn_sinks.weight": "self_attn.sinks", SHARED_UP: "shared_mlp.input_linear"}
+_DBRX = {
+    "attn_norm": "norm_attn_norm.norm_1",
+    "attn_qkv": "norm_attn_norm.attn.Wqkv",
+    "attn_output": "norm_attn_norm.attn.out_proj",
+    "attn_output_norm": "norm_attn_norm.norm_2",
+    "ffn_gate_inp": "ffn.router.layer",
+    "ffn_gate_exps.weight": "ffn.experts.mlp.w1",
+    "ffn_up_exps.weight": "ffn.experts.mlp.v1",
+    "ffn_down_exps.weight": "ffn.experts.mlp.w2",
+}
+_OUTSIDE_DBRX = {
+    "token_embd.weight": "transformer.wte.weight",
+    "output_norm.weight": "transformer.norm_f.weight",
+    OUTPUT: "lm_head.weight",
+}
 _BIASED_HEAD = {"output.bias": "lm_head.bias"}
 MIXTURES: Mapping[str, Family] = {
     "llama": Family("llama", MIXTURE, PERMUTED, stacked()),
@@ -135,6 +151,14 @@ MIXTURES: Mapping[str, Family] = {
         heads_differ=True,
     ),
     "granite_swa": Family("granite_swa", _GRANITE_SWA, PERMUTED),
+    "dbrx": Family(
+        "dbrx",
+        _DBRX,
+        {"ffn_gate_exps": "members", "ffn_up_exps": "members", "ffn_down_exps": "members turned"},
+        epsilon="layer_norm_eps",
+        outside=_OUTSIDE_DBRX,
+        layers="transformer.blocks",
+    ),
     "phimoe": Family("phimoe", BLOCK | experts("mlp.router"), PLAIN, stacked(), outside=OUTSIDE | _BIASED_HEAD),
 }
 """By `general.architecture`."""

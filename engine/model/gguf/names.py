@@ -11,14 +11,15 @@ from typing import Literal
 
 Change = Literal[
     "", "query", "key", "one head", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "log of rates",
-    "by kind", "by groups", "values", "values behind keys", "of values", "decay",
+    "by kind", "by groups", "members", "members turned", "values", "values behind keys", "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key, or the numbers of one head; added 1; nothing,
 but transformers has the matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix
 of a vector; took the middle one of a convolution's dimensions away, of length 1; took the negative of exponentials,
 and may have added dimensions of length 1; did so, where heads are the third of four dimensions; took exponentials
 alone, and made a matrix of a vector; put the queries of all heads before their keys and values; did so, where several
-heads of queries share one of keys and one of values. In layers with a state, whose key heads have several value heads
+heads of queries share one of keys and one of values; made a stack of a matrix in which members lie behind each other;
+did so, and turned every one. In layers with a state, whose key heads have several value heads
 each, it put the first value heads of all keys before the second ones: among the rows; among those behind queries and
 keys; among the columns; among numbers, of whose exponentials it took the negative."""
 

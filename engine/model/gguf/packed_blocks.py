@@ -25,11 +25,11 @@ Order = Literal[
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
 pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
-of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
-the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
-as many of keys and those of values from the first part, the others from the second; the same of one part, in which
-every head has `split` rows of queries, and as many of keys as of values; the first `split` rows, and those behind
-them."""
+of keys, turned, and behind them those of values, if there are any; the rows from `split` on, or the columns, of
+`groups` parts in each of the `heads`, the first parts of all heads before the second ones; the rows of each of the
+`heads`, `split` of queries, as many of keys and those of values from the first part, the others from the second; the
+same of one part, in which every head has `split` rows of queries, and as many of keys as of values; the first `split`
+rows, and those behind them."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -140,7 +140,7 @@ class Gguf:
             return [out.view(len(out), self.heads, self.groups, -1).transpose(1, 2)]
         if self.order == "latent":
             heads = out.view(self.heads, -1, out.shape[-1])
-            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]]
+            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]][:count]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
 

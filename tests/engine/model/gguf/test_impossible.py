@@ -125,6 +125,7 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
         raw("minicpm3", rope__dimension_count=8, attention__key_length=8),
         r"attention\.key_length",
     ),
+    "norms that DBRX does not have": (raw("dbrx", attention__layer_norm_epsilon=1e-6), "layer_norm_epsilon"),
     "three experts of Phi": (raw("phimoe", expert_used_count=3), "expert_used_count"),
     "queries that do not fit their keys": (
         raw("falcon", tensor("blk.0.attn_qkv.weight", (32, 63), 1024), attention__layer_norm_epsilon=1e-5),
