@@ -210,7 +210,9 @@ class LayerConverter:
         return name.removeprefix(f"{self._prefix}{index}.")
 
     def _read_type(self, source: Source) -> torch.dtype:
-        return self.dtype if isinstance(source, PackedWeight) else stored_dtype(source)
+        if isinstance(source, PackedWeight):
+            return torch.int64 if source.is_whole else self.dtype
+        return stored_dtype(source)
 
     def _lazy(self, name: str, source: Source) -> LazyTensor | LazyPacked:
         stored, wanted = self._read_type(source), self._state[self._destinations[name].name].dtype

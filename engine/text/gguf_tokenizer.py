@@ -4,6 +4,7 @@ The file has the vocabulary and its merges, but only a name for the rule that sp
 that is not known is refused: any other one would give other tokens for some texts.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,9 +24,28 @@ AS_GPT2_BY_DIGIT = frozenset(
 )
 ALSO_CALLED = {
     "stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe",
-    "hunyuan-dense": "deepseek-v3",
+    "hunyuan-dense": "deepseek-v3", "joyai-llm": "deepseek-v3", "solar-open": "qwen2", "bailingmoe2": "bailingmoe",
+    "cohere2moe": "tiny_aya",
 }  # fmt: skip
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = "|".join(
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}{most}{_LOWER}{least}{_ENDINGS}?" for most, least in (("*", "+"), ("+", "*"))
+)
+# Letters that have a case, as the tokenizer of DeepSeek LLM lists them: first and last of every run.
+_RUNS = """
+41-5a 61-7a b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5
+3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15
+1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3
+1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d 212f-2134 2139
+213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787
+a78b-a78e ab70-abbf fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2
+118a0-118df 1e900-1e943
+"""
+_CASED_LETTERS = re.sub(r"[0-9a-f]+", lambda found: chr(int(found[0], 16)), _RUNS).replace(" ", "").replace("\n", "")
 _NO_HAN = r"&&[^\p{Han}]]"
 # Rules that transformers has no name for, each as the patterns of its published tokenizer, one after the other.
 SPLITS: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +54,34 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
         r"[一-龥぀-ゟ゠-ヿ]+",
         r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
         r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "deepseek-llm": (
+        r"[\r\n]",
+        rf"\s?[{_CASED_LETTERS}]+",
+        "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
+        r"\s+$",
+        "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+",
+        r"\p{N}+",
+    ),
+    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", r"\p{N}"),
+    "falcon": (r"[\p{P}$+<=>^~|`]+", _GPT2, r"[0-9][0-9][0-9]"),
+    "bailingmoe": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    "laguna": (r"[^\n]+|[\n]+", _ENDINGS + rf"|{_WORD}|\p{{N}}{_REST}"),
+    "jais-2": (
+        _ENDINGS
+        + rf"|{_WORD}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|"
+        + "|".join(rf"\s{{{1 << power}}}(?!\S)" for power in range(9, 1, -1))
+        + r"|\s{1,2}(?!\S)|\s{1}",
+    ),
+    "exaone-moe": (
+        _ENDINGS + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]"
+        r"|\s+(?!\S)|\s+",
+    ),
+    "tiny_aya": (
+        r"\d{1,3}(?=(?:\d{3})*\b)",
+        rf"{_CASED}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
     "seed-coder": (_ENDINGS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",),
     "kimi-k2": (
@@ -231,7 +279,7 @@ def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
     if _is_gemma(vocabulary.architecture):
         fast.normalizer = normalizers.Replace(" ", SPACE)
         fast.pre_tokenizer = pre_tokenizers.Split(pattern=" ", behavior="merged_with_previous", invert=False)
-    elif vocabulary.architecture == "phi3":
+    elif vocabulary.architecture in ("phi3", "phimoe"):
         fast.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
     else:
         scheme = "first" if vocabulary.adds_space else "never"

@@ -2,7 +2,8 @@
 
 Needs `pip install xllamacpp`, llama.cpp with its own server, which nothing else does. The embedded pair is written as
 GGUF files of several types. Counted are: greedy texts that are the same to the last token; tokens that both find
-likeliest behind the same text; texts that both cut into the same tokens. `--families`: see `llama_families`.
+likeliest behind the same text; texts that both cut into the same tokens. `--families`: see `llama_families`; `--rules`:
+texts are cut by every rule that GGUF files name.
 """
 
 import argparse
@@ -17,12 +18,14 @@ from typing import Any
 
 import torch
 import transformers
+from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
 from engine.loading.pair import open_tokenizer
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import ChatMessage
+from engine.text.gguf_tokenizer import ALSO_CALLED, AS_GPT2, AS_GPT2_BY_DIGIT, SPLITS
 from engine.text.tokenizer import Tokenizer
 from tests.engine.gguf_files import write_gguf
 
@@ -153,6 +156,21 @@ def compare_tokens(tokenizer: Tokenizer, peer: Peer, count: int) -> Agreement:
     return Agreement(agreed, count)
 
 
+def compare_rules(wanted: Sequence[str], count: int) -> None:
+    """Print for every rule for splitting text how many texts both cut into the same tokens, with one vocabulary."""
+    folder = MODELS / "demo-target"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    with tempfile.TemporaryDirectory() as made:
+        for rule in wanted or sorted({*SPLITS, *ALSO_CALLED, *AS_GPT2, *AS_GPT2_BY_DIGIT, *GGUF_PRE_TOKENIZER_SPLITS}):
+            path = write_gguf(Path(made) / "m.gguf", model, tokenizer=folder, splitting=rule)
+            own = open_tokenizer(open_checkpoint(str(path)))
+            try:
+                found = str(compare_tokens(own, Peer(path), count))
+            except RuntimeError:
+                found = "llama.cpp does not know it"
+            print(f"{rule:18} {found}", flush=True)
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.llama_cpp", description=__doc__)
@@ -160,12 +178,16 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each text (default: %(default)s)")
     parser.add_argument("--families", nargs="*", help="tiny models of all architectures, or of these cases")
     parser.add_argument("--texts", type=int, default=10_000, help="texts to cut into tokens (default: %(default)s)")
+    parser.add_argument("--rules", nargs="*", help="rules for splitting text: all that are known, or these")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.families is not None:
         from tests.campaigns.llama_families import compare_families  # it needs this module
 
         compare_families(arguments.families)
+        return
+    if arguments.rules is not None:
+        compare_rules(arguments.rules, arguments.texts)
         return
     folder = MODELS / "demo-target"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)

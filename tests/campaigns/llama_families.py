@@ -16,24 +16,21 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import torch
-from torch import Tensor
-
 from tests.campaigns.llama_cpp import CONTEXT, MODELS, Peer, resident
+from tests.campaigns.llama_departures import as_llama_cpp, rounded_gelu
+from tests.engine import gguf_cases
 from tests.engine.gguf_families import architecture_of
 from tests.engine.gguf_files import write_gguf
-from tests.engine.model.gguf import test_contents, test_families
+from tests.engine.model.gguf import test_contents
 
 TOKENIZER = MODELS / "demo-target"
 LENGTHS = (4, 9, 70, 300, 700)  # of texts; windows are of 7 tokens, and scaled embeddings were made for 128
 COUNT = 16  # tokens that continue a text
 LIKELIEST = 40
-DEVIATION = torch.std
-GELU = torch.nn.functional.gelu
 ALL: dict[str, Any] = {
     "vocab_size": 4096, "max_position_embeddings": CONTEXT, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
-YARN = test_families.YARN
+YARN = gguf_cases.YARN
 SHORT = {
     "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
     "long_factor": [9.0] * 8,
@@ -64,7 +61,15 @@ MORE: Mapping[str, dict[str, Any]] = {
     "exaone4": {"num_hidden_layers": 64, "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 16},
     "dots1": SHARED_HEADS,  # llama.cpp knows no others
     "olmoe": SHARED_HEADS,
+    "deepseek ocr": SHARED_HEADS,
     "arcee": {"mlp_bias": False},
+    # llama.cpp takes the factors of a whole head, of which half turns, for those of the half
+    "step3p5": {
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5e6, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    },
     "qwen35": STATES,  # as wide as those of keys
     "qwen35moe": STATES,
     "qwen3next": STATES,
@@ -89,15 +94,13 @@ OTHERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "olmo3 with yarn": ("olmo3", {"rope_parameters": YARN}),
-    "qwen2vl": ("qwen2", {}),
-    "qwen3vl": ("qwen3", {}),
-    "qwen3vlmoe": ("qwen3_moe", {}),
-    "mistral3": ("llama", {}),
-    "internlm2": ("llama", {}),
-    "exaone": ("llama", {}),
-    "minicpm": ("granite", {"attention_multiplier": 0.25}),
+    **gguf_cases.OTHER_NAMES,
+    "baichuan": ("llama", {**SHARED_HEADS, "num_hidden_layers": 32}),  # by which llama.cpp knows it
 }  # fmt: skip
 """Cases besides those of the tests, each of one of these, with other settings or under another architecture."""
+
+APART = {"phimoe of long texts"}
+"""Cases of what llama.cpp cannot compute: its file has another scale of the embedding than its network."""
 
 Likeliest = tuple[int, list[tuple[int, float]]]
 """The token that is taken, and the logarithms of probabilities of some; none where a token is no whole letter."""
@@ -171,8 +174,8 @@ def _reason(log: str) -> str:
     )
 
 
-def compare(path: Path) -> Finding | str:
-    """Compare both on a file; or why llama.cpp does not answer."""
+def compare(path: Path, kind: str) -> Finding | str:
+    """Compare both on a file of a network of this `model_type`; or why llama.cpp does not answer."""
     asked = texts()
     told = told_by_peer(path, asked)
     if isinstance(told, str):
@@ -182,7 +185,7 @@ def compare(path: Path) -> Finding | str:
         context = resident(path)
     for text, places in zip(asked, told, strict=True):
         taken = [token for token, _ in places]
-        with patch("torch.std", deviation):
+        with as_llama_cpp(kind):
             context.prefill(text[:-1])
             logits = context.score([text[-1], *taken[:-1]], range(-1, len(taken) - 1))
         for (token, ranked), own in zip(places, logits.log_softmax(-1), strict=True):
@@ -191,31 +194,23 @@ def compare(path: Path) -> Finding | str:
     return Finding(worst, same, len(asked) * COUNT)
 
 
-def rounded_gelu(numbers: Tensor, approximate: str = "tanh") -> Tensor:
-    """As llama.cpp looks it up: in a table of 16 bits, but for large numbers, and by the usual approximation."""
-    found = GELU(numbers.half().float(), approximate="tanh").half().float()
-    return torch.where(numbers.abs() < 10, found, numbers.relu())
-
-
-def deviation(numbers: Tensor, dim: int, keepdim: bool, unbiased: bool) -> Tensor:
-    """As llama.cpp has it where Gemma 3n makes activations sparse; its own is divided by one number more."""
-    return DEVIATION(numbers, dim=dim, keepdim=keepdim)
-
-
 def cases() -> list[str]:
     """Those of the tests, and others."""
-    return [*test_contents.MADE, *test_families.MADE, *OTHERS]
+    return [case for case in (*test_contents.MADE, *gguf_cases.MADE, *OTHERS) if case not in APART]
 
 
-def write(case: str, path: Path) -> str:
-    """Write the model of a case, with a vocabulary and a context as llama.cpp needs them; returns its architecture."""
+def write(case: str, path: Path) -> tuple[str, str]:
+    """Write the model of a case, with a vocabulary and a context as llama.cpp needs them.
+
+    Returns its architecture and its `model_type`.
+    """
     base, own = OTHERS.get(case, (case, {}))
-    tests = test_contents if base in test_contents.MADE else test_families
+    tests = test_contents if base in test_contents.MADE else gguf_cases
     model = tests.make(base, **{**ALL, **MORE.get(base, {}), **own})
     frequencies = {"rope_freqs.weight": test_contents.frequencies(model)} if case == "llama 3.1" else {}
-    architecture = case if case in test_families.OTHER_NAMES else architecture_of(model.config.get_text_config())
+    architecture = case if case in gguf_cases.OTHER_NAMES else architecture_of(model.config.get_text_config())
     write_gguf(path, model, tokenizer=TOKENIZER, extra=frequencies, architecture=architecture)
-    return architecture
+    return architecture, model.config.model_type
 
 
 def compare_families(wanted: Collection[str]) -> None:
@@ -223,6 +218,7 @@ def compare_families(wanted: Collection[str]) -> None:
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / "m.gguf"
         for case in wanted or cases():
-            architecture, found = write(case, path), compare(path)
+            architecture, kind = write(case, path)
+            found = compare(path, kind)
             row = found if isinstance(found, str) else f"{found.worst:.1e} | {found.same} of {found.asked}"
             print(f"| `{architecture}` | {case} | {row} |", flush=True)

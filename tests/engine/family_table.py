@@ -33,6 +33,7 @@ greedy text with trees of 1, 16 and 64 tokens with `generate`. Written by `pytho
 |---|---|---|---|
 """
 BESIDE = "| architecture | tried as | difference | same |\n"
+REFUSED = "\n### What is refused\n"
 FOOT = """
 ## In GGUF files
 
@@ -55,14 +56,36 @@ the 40 tokens that llama.cpp finds likeliest; *same* are the tokens that both fi
 networks. In these llama.cpp differs from the published network, and Coppice does not; there they were compared without:
 
 - `deepseek2` of V2 with groups of experts: it rates a group by its best two experts, as V3 does.
-- `gpt-oss`: it rounds the bounds of YaRN. `gptneox`: it approximates GELU, which Pythia computes.
+- `gpt-oss`: it rounds the bounds of YaRN. `gptneox` and `falcon`: it approximates GELU, which the networks compute.
 - YaRN: `yarn_attn_factor`, `yarn_beta_fast` and `yarn_beta_slow` in a file are not used.
 - `gemma3n`: the deviation of activations is divided by one number less; ten layers are sparse, whatever a file says.
 - `qwen3vl`, `qwen3vlmoe`: two frequencies of a head do not turn, the slowest ones.
 - `exaone4` and `command-r`: windows, or norms of queries and keys, only with 64 layers.
 - `phi3` with LongRoPE: the long factors are taken where the memory is for long texts, not where a text is long.
+- `phimoe`: it norms by root mean squares, where the network takes means away, and weights the two best experts by a
+  softmax of their scores, where the network weights each by those that come near it. A file says another scale of long
+  texts than the network has; they were not compared.
+- `granitehybrid` of Bamba: pairs are turned across a whole head, where in the network half of it turns in itself.
+- `step35`: of half a head that turns, it takes the factors for long texts that were made for a whole one.
+- `cohere2moe`: where its rule splits text, only digits and ends of words in ASCII count.
 
-{beside}"""
+{beside}
+Of the architectures that llama.cpp has names for:
+
+- The library has no network for `arctic`, `cogvlm`, `deci`, `graniteswitch`, `grok`, `grovemoe`, `k2-horizon`,
+  `kimi-k3`, `maple`, `nanbeige`, `openelm`, `plamo`, `plamo2`, `plamo3`, `plm`, `smallthinker`, `spark2_5`, `talkie`.
+- States of a kind that is not known: `arwkv7`, `deepseek4`, `minimax-01`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
+- Positions are biases, which a tree does not have: `bloom`, `jais`, `mpt`, `refact`, and `baichuan` of 40 layers.
+- Blocks of what came before are chosen or put together: `glm5-next`, `minimax-m3`.
+- Layers are passed several times: `hrm_text`.
+- Text is not written from left to right: `dream`, `llada`, `llada-moe`, `rnd1`.
+- They do not continue text: `bert`, `clef`, `clip`, `eurobert`, `gemma-embedding`, `gemma-embedding2`, `jina-bert-v2`,
+  `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
+  `t5`, `t5encoder`, `wavtokenizer-dec`.
+- They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`.
+- `hy_v4`: the library's network turns halves of a head, and the published weights are made for pairs.
+"""
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.
 
@@ -98,7 +121,8 @@ def gguf_section() -> str:
     """What stands behind the table: the networks that are read from GGUF files, and what is known of them."""
     listed = ", ".join(f"`{name}`" for name in sorted(KNOWN))
     _, begin, rows = TABLE.read_text("utf-8").partition(BESIDE)
-    return FOOT.format(architectures=fill(listed, 120, break_on_hyphens=False), beside=begin + rows)
+    rows = rows.partition(REFUSED)[0]
+    return FOOT.format(architectures=fill(listed, 120, break_on_hyphens=False), beside=begin + rows + REFUSED)
 
 
 def read_table() -> list[Verdict]:

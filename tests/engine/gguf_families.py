@@ -1,13 +1,12 @@
-"""What llama.cpp's converter (conversion/*.py) does to the weights of single networks, and what it says of them."""
+"""What llama.cpp's converter (conversion/*.py) does to the weights of single networks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import gguf
 import torch
 from torch import Tensor
 
-from tests.engine.gguf_states import BY_LAYER, MIXING, STATES, granite, of_state
+from tests.engine.gguf_states import BY_LAYER, MIXING, of_state
 
 Named = tuple[str, Tensor]
 ARCHITECTURES = {
@@ -24,27 +23,43 @@ ARCHITECTURES = {
     "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next", "glm": "chatglm", "gemma3n_text": "gemma3n",
     "phi": "phi2", "gpt2": "gpt2", "gpt_bigcode": "starcoder",
     "gpt_neox": "gptneox", "apertus": "apertus", "hy_v3": "hy_v3", "mimo_v2_flash": "mimo2",
-    "deepseek_v32": "deepseek32",
+    "deepseek_v32": "deepseek32", "jais2": "jais2", "laguna": "laguna", "muse_glimmer_text": "muse-glimmer",
+    "granite_swa": "granite_swa", "granitemoe_swa": "granite_swa", "deepseek_ocr2_text": "deepseek2-ocr",
     "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4",
     "olmo": "olmo", "exaone_moe": "exaone-moe", "afmoe": "afmoe", "cohere2_moe": "cohere2moe", "mellum": "mellum",
     "solar_open": "glm4moe", "internlm3": "llama",
     "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
     "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1", "nemotron_h": "nemotron_h",
+    "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
+    "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
-    "nemotron_h", "nemotron_h_moe",
+    "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
+    "maincoder", "muse-glimmer", "granite_swa",
 }  # fmt: skip
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
-LATENT = {"deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
-FUSED = {"chatglm"}
+PLUS_ONE = {
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "nemotron",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "step35",
+    "muse-glimmer",
+    "qwen4exp",
+}
+LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
+FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
     "mlp.e_score_correction_bias": "exp_probs_b.bias",
     "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.sinks": "attn_sinks.weight",
+    "self_attn.gate_proj.weight": "attn_gate.weight",
     "layer_scalar": "layer_output_scale.weight",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
@@ -81,17 +96,26 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield prefix + ALONE[name].removesuffix(".bias" if architecture == "hy_v3" else ""), tensor
     elif architecture in LATENT and name in ("self_attn.conv1d.weight", "self_attn.kv_b_proj.weight"):
         yield from _parted(prefix, name, tensor, config)
+    elif architecture in FUSED and name.startswith(("self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj.")):
+        yield f"{prefix}attn_{name[10]}.{name.rpartition('.')[2]}", tensor
     elif name.startswith("shared_mlp."):
-        ending = "_shexp.weight" if config.num_local_experts else ".weight"
-        kinds = ("gate", "up") if "input" in name else ("down",)
-        yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
+        yield from _shared(prefix, name, tensor, config, architecture)
     elif architecture in PERMUTED and (".q_proj." in name or ".k_proj." in name):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
+    elif architecture == "maincoder" and name.endswith(("query_layernorm.weight", "key_layernorm.weight")):
+        yield own, permuted(tensor, 1)
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
     else:
         yield own, _laid_out(own, tensor, config, architecture)
+
+
+def _shared(prefix: str, name: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
+    """What every token passes in a Granite, which is all of it where there are no experts."""
+    ending = "_shexp.weight" if config.num_local_experts else ".weight"
+    kinds = ("down",) if "output" in name else ("up",) if architecture == "granite_swa" else ("gate", "up")
+    yield from zip((f"{prefix}ffn_{kind}{ending}" for kind in kinds), tensor.chunk(len(kinds)), strict=True)
 
 
 def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tensor:
@@ -101,12 +125,28 @@ def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tenso
     if architecture == "gptneox" and ".query_key_value." in own:
         heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
+    if architecture == "falcon" and ".query_key_value." in own:
+        groups = tensor.view(config.num_key_value_heads, -1, config.head_dim, tensor.shape[1])
+        return torch.cat([part.reshape(-1, tensor.shape[1]) for part in (groups[:, :-2], groups[:, -2], groups[:, -1])])
     return tensor[0] if own.endswith("shared_expert_gate.weight") else tensor
 
 
 def is_plus_one(architecture: str, own: str) -> bool:
     """Whether 1 is added to a weight."""
+    if architecture == "muse-glimmer" and own == "model.norm.weight":
+        return False
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def of_dbrx(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """Experts, which lie behind each other there, as stacks."""
+    block, name = own.removeprefix("transformer.blocks.").split(".", 1)
+    kind = {"ffn.experts.mlp.w1": "gate", "ffn.experts.mlp.v1": "up", "ffn.experts.mlp.w2": "down"}.get(name)
+    if not kind:
+        yield own, tensor
+        return
+    stack = tensor.view(config.ffn_config.moe_num_experts, -1, tensor.shape[1])
+    yield f"blk.{block}.ffn_{kind}_exps.weight", (stack.mT if kind == "down" else stack).contiguous()
 
 
 def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -176,10 +216,24 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
     if rope_of(config).get("rope_type") == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
+    for index in range(config.num_hidden_layers if architecture == "muse-glimmer" else 0):
+        yield f"blk.{index}.attn_q_norm.weight", torch.full((config.head_dim,), config.qk_scale_factor)
+        yield f"blk.{index}.attn_k_norm.weight", torch.ones(config.head_dim)
+    if architecture == "step35" and rope_of(config)["rope_type"] == "llama3":
+        yield "rope_freqs.weight", _factors(rope_of(config), config.head_dim)
     if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
         yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def _factors(rope: dict[str, Any], width: int) -> Tensor:
+    """By which Llama 3 divides the frequencies of so many dimensions."""
+    waves = 2 * torch.pi * rope["rope_theta"] ** (torch.arange(0, width, 2).float() / width)
+    low, high, factor = (rope[key] for key in ("low_freq_factor", "high_freq_factor", "factor"))
+    smooth = ((rope["original_max_position_embeddings"] / waves - low) / (high - low)).clamp(0, 1)
+    divided: Tensor = (1 - smooth) / factor + smooth
+    return 1 / divided
 
 
 def rope_of(config: Any) -> dict[str, Any]:
@@ -201,7 +255,7 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
         yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
     elif name.endswith(".up_proj"):
         yield f"{prefix}ffn_up_exps.{leaf}", tensor
-    elif architecture in ("gemma4", "mistral4"):
+    elif architecture in ("gemma4", "mistral4", "granite_swa"):
         yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
     else:
         parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
@@ -209,11 +263,20 @@ def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Itera
             yield f"{prefix}ffn_{kind}_exps.{leaf}", part.contiguous()
 
 
+def query_heads(config: Any, architecture: str) -> int | list[int]:
+    """For all layers, or for each."""
+    if architecture == "laguna":
+        return list(config.num_attention_heads_per_layer)
+    if architecture != "step35":
+        return int(getattr(config, "num_attention_heads", 0))
+    return [config.per_layer_config[index].num_attention_heads for index in range(config.num_hidden_layers)]
+
+
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
-    single = architecture in LATENT or getattr(config, "multi_query", False)
-    every = getattr(config, "num_attention_heads", 0)
-    heads = 1 if single else getattr(config, "num_key_value_heads", every)
+    multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
+    every: Any = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
+    heads = 1 if architecture in LATENT or multi_query else int(every)
     return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 
@@ -222,255 +285,11 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if architecture in ("mamba", "mamba2"):
         return 0
     if not architecture.startswith("nemotron_h"):
+        if architecture == "dbrx":
+            return int(config.ffn_config.ffn_hidden_size)
         names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
         own = (getattr(config, name, None) for name in names)
-        found: int | list[int] = next(filter(None, own), 4 * config.hidden_size)
-        return found
+        found: int = next(filter(None, own), 4 * config.hidden_size)
+        return 2 * found if architecture == "qwen" else found
     width = config.moe_intermediate_size if architecture.endswith("moe") else config.intermediate_size
     return [width if kind in ("moe", "mlp") else 0 for kind in config.layer_types]
-
-
-def describe(writer: Any, config: Any, architecture: str) -> None:
-    """The entries that a network has besides those of all."""
-    _MORE.get(architecture, lambda *_: None)(writer, config)
-
-
-def _windows(writer: Any, config: Any) -> None:
-    if config.sliding_window:
-        writer.add_sliding_window(config.sliding_window)
-
-
-def _window_list(writer: Any, config: Any) -> None:
-    _windows(writer, config)
-    writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
-
-
-def _gemma2(writer: Any, config: Any) -> None:
-    _windows(writer, config)
-    writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
-    writer.add_final_logit_softcapping(config.final_logit_softcapping)
-
-
-def _gemma3n(writer: Any, config: Any) -> None:
-    _window_list(writer, config)
-    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
-    writer.add_altup_active_idx(config.altup_active_idx)
-    writer.add_altup_num_inputs(config.altup_num_inputs)
-    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
-    writer.add_shared_kv_layers(config.num_kv_shared_layers)
-    sparse = torch.tensor(config.activation_sparsity_pattern)
-    writer.add_activation_sparsity_scale(torch.special.ndtri(sparse).tolist())
-
-
-def _gemma4(writer: Any, config: Any) -> None:
-    _window_list(writer, config)
-    full = next(index for index, kind in enumerate(config.layer_types) if kind == "full_attention")
-    head_dim, global_head_dim = (config.per_layer_config[index].head_dim for index in (1 - full, full))
-    heads = [config.per_layer_config[index].num_key_value_heads for index in range(config.num_hidden_layers)]
-    writer.add_head_count_kv(heads if config.attention_k_eq_v else heads[0])
-    writer.add_shared_kv_layers(config.num_kv_shared_layers)
-    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
-    for width, suffix in ((global_head_dim, ""), (head_dim, "_swa")):
-        getattr(writer, f"add_key_length{suffix}")(width)
-        getattr(writer, f"add_value_length{suffix}")(width)
-        getattr(writer, f"add_rope_dimension_count{suffix}")(width)
-    first_shared = config.num_hidden_layers - config.num_kv_shared_layers
-    doubled = [config.use_double_wide_mlp and index >= first_shared for index in range(config.num_hidden_layers)]
-    widths = [config.intermediate_size * (1 + twice) for twice in doubled]
-    writer.add_feed_forward_length(widths if any(doubled) else widths[0])
-    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
-    if config.final_logit_softcapping:
-        writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if config.enable_moe_block:
-        writer.add_expert_used_count(config.top_k_experts)
-
-
-def _routed(writer: Any, config: Any) -> None:
-    writer.add_leading_dense_block_count(
-        next((index for index, kind in enumerate(config.mlp_layer_types) if kind == "sparse"), 0)
-        if getattr(config, "mlp_layer_types", None)
-        else getattr(config, "first_k_dense_replace", config.num_hidden_layers)
-    )
-    if not getattr(config, "n_routed_experts", 0):
-        writer.add_expert_feed_forward_length(config.intermediate_size)
-        writer.add_expert_shared_count(0)
-        return
-    writer.add_expert_count(config.n_routed_experts)
-    writer.add_expert_shared_count(config.n_shared_experts)
-    writer.add_expert_weights_scale(config.routed_scaling_factor)
-    writer.add_expert_weights_norm(config.norm_topk_prob)
-    if config.n_group:
-        writer.add_expert_group_count(config.n_group)
-        writer.add_expert_group_used_count(config.topk_group)
-    kinds = gguf.ExpertGatingFuncType
-    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type in ("deepseek_v2", "mistral4") else kinds.SIGMOID)
-
-
-def _deepseek2(writer: Any, config: Any) -> None:
-    _routed(writer, config)
-    if config.q_lora_rank:
-        writer.add_q_lora_rank(config.q_lora_rank)
-    writer.add_kv_lora_rank(config.kv_lora_rank)
-    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
-    writer.add_value_length(config.kv_lora_rank)
-    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
-    writer.add_value_length_mla(config.v_head_dim)
-    writer.add_rope_dimension_count(config.qk_rope_head_dim)
-    if hasattr(config, "index_topk"):
-        writer.add_indexer_head_count(config.index_n_heads)
-        writer.add_indexer_key_length(config.index_head_dim)
-        writer.add_indexer_top_k(config.index_topk)
-    if kinds := getattr(config, "indexer_types", None):
-        writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in kinds])
-    if every := config.rope_parameters.get("mscale_all_dim"):
-        writer.add_rope_scaling_yarn_log_mul(0.1 * every)
-    if beta := config.rope_parameters.get("llama_4_scaling_beta"):
-        writer.add_attn_temperature_scale(beta)
-        writer.add_attn_temperature_length(config.rope_parameters["original_max_position_embeddings"])
-
-
-def _glm4_moe(writer: Any, config: Any) -> None:
-    _routed(writer, config)
-    if layers := predicting_layers(config, "glm4moe"):
-        writer.add_nextn_predict_layers(layers)
-
-
-def _mistral3(writer: Any, config: Any) -> None:
-    if config.model_type == "ministral3":
-        writer.add_rope_scaling_yarn_log_mul(config.rope_parameters["mscale_all_dim"])
-        writer.add_attn_temperature_scale(config.rope_parameters["llama_4_scaling_beta"])
-
-
-def _sections(writer: Any, config: Any) -> None:
-    writer.add_rope_dimension_sections([3, 3, 2, 0])
-
-
-def _qwen35(writer: Any, config: Any) -> None:
-    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
-    writer.add_ssm_state_size(config.linear_key_head_dim)
-    writer.add_ssm_group_count(config.linear_num_key_heads)
-    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
-    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
-    writer.add_full_attention_interval(2)
-    if sections := config.rope_parameters.get("mrope_section"):
-        writer.add_rope_dimension_sections([*sections, 0])
-
-
-def _llama4(writer: Any, config: Any) -> None:
-    writer.add_interleave_moe_layer_step(config.interleave_moe_layer_step)
-
-
-def _cohere2(writer: Any, config: Any) -> None:
-    writer.add_logit_scale(config.logit_scale)
-    _windows(writer, config)
-
-
-def _ernie_moe(writer: Any, config: Any) -> None:
-    writer.add_interleave_moe_layer_step(config.moe_layer_interval)
-    writer.add_leading_dense_block_count(config.moe_layer_start_index)
-    writer.add_expert_shared_count(config.moe_num_shared_experts)
-    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.moe_num_shared_experts)
-
-
-def _hunyuan_moe(writer: Any, config: Any) -> None:
-    writer.add_expert_shared_feed_forward_length(config.intermediate_size)
-    writer.add_expert_used_count(config.moe_topk)
-
-
-def _scales(writer: Any, config: Any) -> None:
-    writer.add_embedding_scale(config.embedding_multiplier)
-    writer.add_residual_scale(config.residual_multiplier)
-    writer.add_logit_scale(config.logits_scaling)
-
-
-def _olmo2(writer: Any, config: Any) -> None:
-    if config.model_type == "olmo3":
-        _window_list(writer, config)
-
-
-def _behind_dense(writer: Any, config: Any) -> None:
-    writer.add_leading_dense_block_count(config.mlp_layer_types.index("sparse"))
-    writer.add_expert_shared_count(config.num_shared_experts)
-    writer.add_expert_weights_norm(getattr(config, "norm_topk_prob", True))
-    writer.add_expert_weights_scale(getattr(config, "routed_scaling_factor", getattr(config, "route_scale", 1.0)))
-    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if config.model_type == "exaone_moe":
-        writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
-    _windows(writer, config) if config.model_type == "afmoe" else _window_list(writer, config)
-
-
-def _cohere2_moe(writer: Any, config: Any) -> None:
-    _behind_dense(writer, config)
-    writer.add_logit_scale(config.logit_scale)
-    writer.add_expert_shared_feed_forward_length(config.intermediate_size * config.num_shared_experts)
-
-
-def _mellum(writer: Any, config: Any) -> None:
-    _window_list(writer, config)
-    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
-
-
-def _hy_v3(writer: Any, config: Any) -> None:
-    writer.add_expert_shared_feed_forward_length(config.moe_intermediate_size * config.num_shared_experts)
-    writer.add_expert_weights_norm(True)
-    writer.add_expert_weights_scale(config.router_scaling_factor)
-    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-
-
-def _mimo2(writer: Any, config: Any) -> None:
-    _window_list(writer, config)
-    heads = [config.num_key_value_heads * (1 + (kind != "full_attention")) for kind in config.layer_types]
-    writer.add_head_count_kv(heads)
-    writer.add_value_length(config.v_head_dim)
-    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
-    writer.add_expert_count(config.n_routed_experts)
-    writer.add_float32("mimo2.attention.value_scale", config.attention_value_scale)
-
-
-def _olmo(writer: Any, config: Any) -> None:
-    writer.add_layer_norm_eps(1e-5)
-    if config.clip_qkv:
-        writer.add_clamp_kqv(config.clip_qkv)
-
-
-_MORE: dict[str, Callable[[Any, Any], None]] = {
-    "gemma2": _gemma2,
-    "gemma3": _window_list,
-    "gemma3n": _gemma3n,
-    "gemma4": _gemma4,
-    "gpt-oss": _windows,
-    "phi3": _windows,
-    "deepseek2": _deepseek2,
-    "glm4moe": _glm4_moe,
-    "dots1": _routed,
-    "mistral3": _mistral3,
-    "qwen35": _qwen35,
-    "qwen35moe": _qwen35,
-    "qwen3next": _qwen35,
-    "qwen2vl": _sections,
-    "qwen3vl": _sections,
-    "qwen3vlmoe": _sections,
-    "llama4": _llama4,
-    "command-r": lambda writer, config: writer.add_logit_scale(config.logit_scale),
-    "cohere2": _cohere2,
-    "exaone4": _window_list,
-    "ernie4_5-moe": _ernie_moe,
-    "minimax-m2": lambda writer, _: writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID),
-    "hunyuan-moe": _hunyuan_moe,
-    "granite": granite,
-    "granitemoe": granite,
-    "olmo2": _olmo2,
-    "minicpm": _scales,
-    "olmo": _olmo,
-    "gptneox": lambda writer, config: writer.add_parallel_residual(config.use_parallel_residual),
-    "exaone-moe": _behind_dense,
-    "afmoe": _behind_dense,
-    "cohere2moe": _cohere2_moe,
-    "mellum": _mellum,
-    "hy_v3": _hy_v3,
-    "mimo2": _mimo2,
-    "deepseek32": _deepseek2,
-    "mistral4": _deepseek2,
-    "glm-dsa": _deepseek2,
-    **STATES,
-}

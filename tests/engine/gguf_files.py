@@ -15,24 +15,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tests.engine.gguf_blocks import ENCODERS
+from tests.engine.gguf_entries import describe
 from tests.engine.gguf_families import (
     FUSED,
     LATENT,
     architecture_of,
     changed,
-    describe,
     extras,
     is_plus_one,
     key_value_heads,
+    of_dbrx,
     predicting_layers,
+    query_heads,
     rope_of,
     turns_experts,
     widths,
 )
+from tests.engine.gguf_states import of_bailing, of_qwen4
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
-ALIKE = {"hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa"}
+ALIKE = {
+    "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
+    "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
+}  # fmt: skip
+# What the package's table does not know; empty for what is as in older networks.
+NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx}
+FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors
@@ -49,11 +58,13 @@ def write_gguf(
     shards: int = 1,
     extra: Mapping[str, Tensor] = MappingProxyType({}),
     architecture: str = "",
+    splitting: str = "smollm",
 ) -> Path:
     """Write a model of transformers, `extra` tensors, and the tokenizer of a folder; returns the (first) file's path.
 
     `kind` is that of matrices whose rows it fits: others are stored as Q8_0 or, like all vectors, in 32 bits.
-    `architecture`, if it is not the usual one of the model's kind.
+    `architecture`, if it is not the usual one of the model's kind. `splitting`: what llama.cpp calls the rule by which
+    the tokenizer splits text.
     """
     config = model.config.get_text_config()
     architecture = architecture or architecture_of(config)
@@ -69,7 +80,7 @@ def write_gguf(
         own = [value.item() for name, value in model.state_dict().items() if name.endswith(f".act_fn.{key}")]
         getattr(writer, f"add_xielu_{key}")(own)
     if tokenizer:
-        write_tokenizer(writer, tokenizer, config.vocab_size)
+        write_tokenizer(writer, tokenizer, config.vocab_size, splitting)
     for name, tensor in tensors:
         stored = fitting(kind, name, tensor)
         writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
@@ -86,6 +97,8 @@ def rounded(model: Any, kind: str) -> Any:
     architecture = architecture_of(config)
     for own, tensor in model.state_dict().items():
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
+        if not tensor.is_floating_point():
+            continue
         rows = (tensor.mT if turned else tensor).contiguous()
         stored = fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
         plus = 1.0 if is_plus_one(architecture, own) else 0.0
@@ -127,7 +140,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if ".act_fn." in own:  # `write_gguf` writes it as metadata
+        if ".act_fn." in own or not tensor.is_floating_point():  # `write_gguf` writes it as metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
             stem, index, _ = own.rsplit(".", 2)
@@ -135,9 +148,10 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
-        for name, made in changed(own, tensor, config, architecture):
+        newer = NEWER[architecture](own, tensor, config) if architecture in NEWER else []
+        for name, made in newer or changed(own, tensor, config, architecture):
             found = names.get_name(name, (".weight", ".bias"))
-            assert found or name.startswith("blk."), name
+            assert found or name.startswith(FINAL), name
             yield found or name, made
 
 
@@ -166,7 +180,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     writer.add_context_length(getattr(config, "max_position_embeddings", 1 << 20))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
-    writer.add_head_count(getattr(config, "num_attention_heads", 0))
+    writer.add_head_count(query_heads(config, architecture))
     epsilons = (getattr(config, name, 0) for name in ("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
     if epsilon := next(filter(None, epsilons), 0):
         writer.add_layer_norm_rms_eps(epsilon)
@@ -179,7 +193,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if architecture != "gemma4":
         writer.add_feed_forward_length(widths(config, architecture))
         writer.add_head_count_kv(key_value_heads(config, architecture))
-    if architecture not in LATENT | {"gemma4", "mamba", "mamba2"}:
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
         turned = own if architecture.startswith("nemotron_h") else int(head_dim * rope.get("partial_rotary_factor", 1))
@@ -214,7 +228,7 @@ def _write_experts(writer: Any, config: Any) -> None:
         writer.add_expert_shared_feed_forward_length(shared)
 
 
-def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
+def write_tokenizer(writer: Any, folder: Path, vocabulary: int, splitting: str = "smollm") -> None:
     """A folder's tokenizer, with names for the numbers that it does not use."""
     model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     tokens = [f"[PAD{index}]" for index in range(vocabulary)]
@@ -225,7 +239,7 @@ def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
         tokens[entry["id"]] = entry["content"]
         types[entry["id"]] = gguf.TokenType.CONTROL if entry["special"] else gguf.TokenType.USER_DEFINED
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
+    writer.add_tokenizer_pre(splitting)
     writer.add_token_list(tokens)
     writer.add_token_types(types)
     writer.add_token_merges([" ".join(pair) for pair in model["model"]["merges"]])

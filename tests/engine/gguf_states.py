@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "mamba2"}
-MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "lfm2", "lfm2moe"}
+MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "lfm2", "lfm2moe"}
 BY_LAYER = MIXING - {"falcon-h1", "mamba", "mamba2"}  # some have attention, the others a state
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 LATENT = {
@@ -43,6 +43,7 @@ WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
     "lfm2moe": ("lfm2_moe", {**CONVOLUTIONS, **EXPERTS, "num_dense_layers": 1}),
     "granite hybrid": ("granitemoehybrid", {**GRANITE, "num_local_experts": 0}),
     "granite hybrid of experts": ("granitemoehybrid", {**GRANITE, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "bamba": ("bamba", {**MAMBA, "attn_layer_indices": [1]}),
     "nemotron_h": (
         "nemotron_h",
         {**NEMOTRON, "layers_block_type": ["linear_attention", "mlp", "full_attention"], "n_routed_experts": 0},
@@ -95,6 +96,48 @@ WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen35moe": ("qwen3_5_moe_text", {**DELTAS, **EXPERTS, "shared_expert_intermediate_size": 32}),
     "qwen3next": ("qwen3_next", {**DELTAS, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
 }
+
+
+QWEN4 = {
+    ".attn_hyper_connection.": ".hc_attn_", ".mlp_hyper_connection.": ".hc_ffn_",
+    "hyper_connection_mixer.": "output_hc_", "hc_norm.": "norm.", "input_mix_weight_": "",
+    "block_inject_weight.": "inject.", ".ple.key_proj.": ".ple_key.", ".ple.value_proj.": ".ple_value.",
+    ".ple.": ".ple_", ".self_attn.indexer.q_layernorm.": ".indexer.q_norm.",
+    ".self_attn.indexer.k_layernorm.": ".indexer.k_norm.",
+}  # fmt: skip
+"""What the parameters are called that no earlier Qwen has, part by part."""
+
+
+def of_qwen4(own: str, tensor: Tensor, config: Any) -> list[tuple[str, Tensor]]:
+    """Of hyper-connections, indexers and n-grams; empty for what is that of an earlier Qwen."""
+    if own.endswith("ngram_embedding.weight"):
+        return [("per_layer_token_embd.weight", tensor)]
+    if own.endswith("index_qk_proj.weight"):
+        rows = config.indexer_n_heads * config.indexer_head_dim
+        block = own.split(".")[2]
+        parts = zip("qk", (tensor[:rows], tensor[rows:]), strict=True)
+        return [(f"blk.{block}.indexer.{part}_proj.weight", made.contiguous()) for part, made in parts]
+    if not any(part in own for part in ("hyper_connection", ".ple.", ".indexer.")):
+        return []
+    name = own.removeprefix("model.").replace("layers.", "blk.", 1)
+    for part, called in QWEN4.items():
+        name = name.replace(part, called, 1)
+    is_norm = own.endswith("norm.weight") or ".ple.norm_" in own
+    made = tensor.float() + 1 if is_norm else tensor.squeeze(1) if "conv1d" in own else tensor
+    return [(name, made)]
+
+
+def of_bailing(own: str, tensor: Tensor, config: Any) -> list[tuple[str, Tensor]]:
+    """Of Ling 3 what is not as in Kimi Linear; empty for the rest."""
+    block, _, name = own.removeprefix("model.layers.").partition(".self_attn.")
+    if name == "forget_gate.A_log":
+        return [(f"blk.{block}.ssm_a", tensor.exp().view(-1, 1))]
+    if name == "forget_gate.f_proj.weight":
+        return [(f"blk.{block}.ssm_f_a.weight", tensor)]
+    if name == "g_proj.weight":
+        called = "ssm_g_a" if config.layer_types[int(block)] == "linear_attention" else "attn_gate"
+        return [(f"blk.{block}.{called}.weight", tensor)]
+    return []
 
 
 def of_state(own: str, tensor: Tensor, config: Any, architecture: str) -> tuple[str, Tensor]:
@@ -196,10 +239,31 @@ def _kimi(writer: Any, config: Any) -> None:
     writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
+def _bailing(writer: Any, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_kda_head_dim(config.linear_head_dim)
+    writer.add_bool("bailingmoe3.kda.safe_gate", config.kda_safe_gate)
+    writer.add_float32("bailingmoe3.kda.gate_lower_bound", config.kda_lower_bound)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+    writer.add_expert_group_count(config.num_expert_group)
+    writer.add_expert_group_used_count(config.topk_group)
+    writer.add_expert_shared_count(config.num_shared_experts)
+    writer.add_expert_weights_norm(config.moe_renormalize)
+    writer.add_leading_dense_block_count(config.mlp_layer_types.count("dense"))
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
 def _granite_hybrid(writer: Any, config: Any) -> None:
-    granite(writer, config)
+    is_bamba = config.model_type == "bamba"
+    if not is_bamba:
+        granite(writer, config)
     _mamba2(writer, config)
-    writer.add_rope_scaling_finetuned(False)
+    writer.add_rope_scaling_finetuned(is_bamba)
 
 
 def _nemotron_h(writer: Any, config: Any) -> None:
@@ -227,5 +291,6 @@ STATES: dict[str, Callable[[Any, Any], None]] = {
     "mamba": _mamba,
     "mamba2": _mamba2,
     "kimi-linear": _kimi,
+    "bailingmoe3": _bailing,
 }
 """What each says of itself besides what all say, by `general.architecture`."""

@@ -7,6 +7,7 @@ import torch
 import transformers
 
 from engine.model.architecture import attention_implementation
+from engine.model.families.text_backbone import network_class
 from engine.model.network import Network, wrap
 from tests.campaigns.extent import choose
 from tests.engine.made_once import copy_made_once
@@ -91,7 +92,8 @@ def tiny_model(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, *
 def random_model(config: Any, seed: int = 0, dtype: torch.dtype = torch.float32) -> Any:
     """A model of this config whose logits are spread enough that its greedy text is no constant."""
     known = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING
-    model_class = known.get(type(config), None) or transformers.MODEL_FOR_PRETRAINING_MAPPING[type(config)]
+    pretraining = transformers.MODEL_FOR_PRETRAINING_MAPPING
+    model_class = known.get(type(config), None) or network_class(config) or pretraining[type(config)]
     attention = attention_implementation(config, model_class)
     torch.manual_seed(seed)
     model = model_class._from_config(config, attn_implementation=attention, dtype=dtype).eval()

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from engine.model.products.product import Product
 
+WHOLE_NUMBERS = "I64"  # the name of the format of numbers that stay whole in the network
+
 
 class PackedFormat(Protocol):
     """Decodes packed weights. Implementations are frozen dataclasses: their fields say which variant it is."""
@@ -72,6 +74,11 @@ class PackedWeight:
         Two numbers in a byte may be one too many.
         """
         return len(self.shape) == 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds whole numbers in 64 bits, in the network as well."""
+        return self.format.name == WHOLE_NUMBERS
 
     @property
     def is_stack(self) -> bool:

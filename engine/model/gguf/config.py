@@ -4,28 +4,31 @@ What the file does not say is what llama.cpp takes for this kind of network.
 """
 
 from engine.errors import ModelError
-from engine.model.gguf.dense_configs import DENSE
+from engine.model.gguf.dense_configs import DENSE as OF_DENSE
+from engine.model.gguf.dense_names import DENSE, FALCON_OF_TWO_NORMS
 from engine.model.gguf.gemma_configs import GEMMAS
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.mixture_configs import MIXTURES
-from engine.model.gguf.names import FAMILIES, OUTPUT, Family
+from engine.model.gguf.mixture_configs import MIXTURES as OF_MIXTURES
+from engine.model.gguf.mixture_names import MIXTURES
+from engine.model.gguf.names import OUTPUT, Family
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.state_configs import STATES as OF_STATES
-from engine.model.gguf.state_names import STATES
+from engine.model.gguf.state_names import BAMBA, STATES
 from engine.protocol.sentences import say, shown
 
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
-OWN = {**DENSE, **GEMMAS, **MIXTURES, **OF_STATES}
-KNOWN = {**FAMILIES, **STATES}
+COUNTS_POSITIONS = "granitehybrid.rope.scaling.finetuned"
+OWN = {**OF_DENSE, **GEMMAS, **OF_MIXTURES, **OF_STATES}
+KNOWN = {**DENSE, **MIXTURES, **STATES}
 """Every kind of network that is read, by `general.architecture`."""
 
 
 def family_of(header: GgufHeader, name: str) -> Family:
     """The kind of network in the file of the model called `name`; raises `ModelError` for one that is not known."""
-    family = KNOWN.get(header.architecture)
+    family = _namesake(header) or KNOWN.get(header.architecture)
     if family is None:
         raise ModelError(
             say(
@@ -37,12 +40,21 @@ def family_of(header: GgufHeader, name: str) -> Family:
     return family
 
 
+def _namesake(header: GgufHeader) -> Family | None:
+    """Another network of the same name, as its weights or its entries tell."""
+    if header.architecture == "falcon" and header.has(".attn_norm_2.weight"):
+        return FALCON_OF_TWO_NORMS
+    if header.architecture == "granitehybrid" and header.metadata.get(COUNTS_POSITIONS) is True:
+        return BAMBA
+    return None
+
+
 def config_of(header: GgufHeader, name: str) -> dict[str, object]:
     """What config.json would say; raises `ModelError` where the file does not say enough."""
     family, settings = family_of(header, name), Settings(header, name)
     if settings.whole("block_count") > MOST_LAYERS:  # some configs have an entry for each
         raise settings.refused("block_count")
-    heads = settings.whole("attention.head_count")
+    heads = _query_heads(settings) if family.heads_differ else settings.whole("attention.head_count")
     width = settings.whole("embedding_length")
     if not width or (family.attends and not heads):
         raise settings.refused("attention.head_count")
@@ -82,7 +94,17 @@ def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns
     if values != head_dim and settings.architecture != "mimo2":
         raise settings.refused("attention.value_length")
     rope = rope_of(header, settings, head_dim) if turns else {}
-    return {"head_dim": head_dim, "v_head_dim": values, **rope}
+    return rope if settings.architecture == "falcon" else {"head_dim": head_dim, "v_head_dim": values, **rope}
+
+
+def _query_heads(settings: Settings) -> int:
+    """Of layers that see everything; of the first where the file does not tell which these are."""
+    said, slides = settings.several("attention.head_count"), settings.several("attention.sliding_window_pattern")
+    found = {count for count, has_window in zip(said, slides, strict=False) if not has_window} or {*said[:1]}
+    heads = found.pop() if len(found) == 1 else None
+    if type(heads) is not int:
+        raise settings.refused("attention.head_count")
+    return heads
 
 
 def _token_ids(header: GgufHeader) -> dict[str, object]:

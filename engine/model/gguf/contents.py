@@ -13,7 +13,9 @@ from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
     ACTIVATIONS,
+    HASHES,
     IN_BLOCK,
+    NGRAM_TABLE,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     STACKS,
@@ -23,7 +25,7 @@ from engine.model.gguf.names import (
     Merged,
     in_transformers,
 )
-from engine.model.gguf.packed_blocks import Gguf, Order
+from engine.model.gguf.packed_blocks import Gguf, Order, WholeNumbers
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say, shown
@@ -32,6 +34,7 @@ from engine.protocol.sentences import say, shown
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
 FUSED = "attn_qkv"
+OUTPUT_NORM, PER_LAYER_TABLE = "output_norm.weight", "per_layer_token_embd.weight"
 FLOAT32 = 0  # ggml's number of the type
 OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
@@ -63,6 +66,8 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
             adding.add(tensor)
     for key in ACTIVATIONS if family.model_type == "apertus" else ():
         adding.add_numbers(key, header)
+    for key in HASHES if NGRAM_TABLE in family.outside.get(PER_LAYER_TABLE, "") else ():
+        adding.add_hashes(key, header)
     adding.add_merged()
     return contents
 
@@ -80,8 +85,9 @@ class _Adding:
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
         if outside := self._family.outside.get(tensor.name):
-            change: Change = "norm" if tensor.name == "output_norm.weight" else ""
-            self._place(outside, tensor, change)
+            usual: Change = "norm" if tensor.name == OUTPUT_NORM else ""
+            change = self._family.changes.get(tensor.name.removesuffix(".weight"), usual)
+            self._place(outside.format(layer=self._contents.config.get("hashing_layer")), tensor, change)
             return
         if tensor.name in STACKS and len(tensor.shape) == 3:
             for index, matrix in enumerate(_rows(tensor, [1] * tensor.shape[0])):
@@ -91,7 +97,7 @@ class _Adding:
         if match is None:
             raise self._unknown(tensor)
         name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
-        if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
+        if name in NOT_WEIGHTS_OF_BLOCKS | self._family.apart or self._is_beyond(index):
             return
         layer = f"{self._family.layers}.{index}."
         expert = OWN_EXPERT.fullmatch(name)
@@ -106,7 +112,7 @@ class _Adding:
             own = in_transformers(self._family, name, kind)
             if not own:
                 raise self._unknown(tensor)
-            usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
+            usual = "norm" if name.endswith("norm") and kind == "weight" else ""
             self._place(layer + own, tensor, self._family.changes.get(name, usual))
 
     def add_numbers(self, key: str, header: GgufHeader) -> None:
@@ -125,6 +131,19 @@ class _Adding:
             self._contents.tensors[f"{key}.{index}"] = part
             self._contents.packed[own] = PackedWeight(own, shape, {"0": part}, Gguf((kind,)))
 
+    def add_hashes(self, key: str, header: GgufHeader) -> None:
+        """Whole numbers of 64 bits that n-grams are looked up with."""
+        said = header.metadata.get(f"{header.architecture}.{key}")
+        if "hashing_layer" not in self._contents.config:
+            return
+        if not isinstance(said, LazyArray) or NUMBERS.get(said.kind) not in ("q", "Q"):
+            raise ModelError(say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=key), FETCH_AGAIN)
+        own = f"{self._family.layers}.{self._contents.config['hashing_layer']}.{HASHES[key]}"
+        self._require_new(own)
+        part = TensorInfo("U8", (said.end - said.begin,), header.shards[0], said.begin, said.end)
+        self._contents.tensors[key] = part
+        self._contents.packed[own] = PackedWeight(own, (said.count,), {"0": part}, WholeNumbers())
+
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""
         for (layer, kind, merged), tensors in self._parts.items():
@@ -138,6 +157,8 @@ class _Adding:
             first, last = (tensors[part] for part in merged.parts)
             if merged.merge == "by key heads":
                 found = self._by_key_heads(first, last)
+            elif merged.merge == "behind":
+                found = _behind_each_other(first, last)
             else:
                 found = _put_together(merged.merge, kind, first, last)
             if found is None:
@@ -161,8 +182,9 @@ class _Adding:
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
         tensor = replace(tensor, shape=_shape_of(tensor, change))
-        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change in ("log", "log of heads"))
-        if change in ("query", "key"):
+        sign = 1.0 if change == "log of rates" else -1.0
+        shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change.startswith("log"), sign=sign)
+        if change in ("query", "key", "one head"):
             heads = self._heads(change)
             if not shape or shape[0] % (2 * heads):
                 raise self._misshaped(tensor)
@@ -173,15 +195,28 @@ class _Adding:
             form = replace(form, order="grouped", heads=self._heads("query"), groups=3)
             if shape[0] % (3 * form.heads):
                 raise self._misshaped(tensor)
+        elif change == "members turned" and len(shape) == 3:
+            form = replace(form, order="latent", heads=shape[0], split=shape[2])
+            shape = (shape[0] * shape[2], shape[1])
+        elif change == "by groups":
+            form = self._by_groups(tensor)
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:
             shape, form = self._with_values(own, tensor, change)
-        if tensor.kind.plain and form == Gguf((tensor.kind,)):
+        if tensor.kind.plain and form == Gguf((tensor.kind,), sign=sign):
             self._require_new(own)
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
+
+    def _by_groups(self, tensor: GgufTensor) -> Gguf:
+        """The form of queries, keys and values where several heads of queries share one of keys."""
+        heads, groups = self._heads("query"), self._heads("key")
+        width = tensor.shape[0] // (heads + 2 * groups)
+        if len(tensor.shape) != 2 or heads % groups or tensor.shape[0] != width * (heads + 2 * groups):
+            raise self._misshaped(tensor)
+        return Gguf((tensor.kind,), "by groups", heads=groups, split=heads // groups * width)
 
     def _with_values(self, own: str, tensor: GgufTensor, change: Change) -> tuple[tuple[int, ...], Gguf]:
         """Shape and form of a weight with something for every value head of a layer with a state."""
@@ -213,6 +248,8 @@ class _Adding:
         return value
 
     def _heads(self, change: Change) -> int:
+        if change == "one head":
+            return 1
         return max(1, self._number("num_attention_heads" if change == "query" else "num_key_value_heads"))
 
     def _pack(self, own: str, shape: tuple[int, ...], tensors: Sequence[GgufTensor], form: Gguf) -> None:
@@ -253,15 +290,24 @@ def _shape_of(tensor: GgufTensor, change: Change) -> tuple[int, ...]:
     shape = tensor.shape
     if change == "row" and len(shape) == 1:
         return (1, *shape)
-    if change == "flat":
+    if change in ("flat", "log of rates"):
         return (math.prod(shape),)
     if change == "log":
         return tuple(length for length in shape if length > 1) or (1,)
     if change == "log of heads":
         return (1, 1, math.prod(shape), 1)
-    if change == "channels" and len(shape) > 1:
-        return (math.prod(shape[:-1]), 1, shape[-1])
+    if change in ("channels", "members") and len(shape) > 1:
+        rows = math.prod(shape[:-1])
+        return (rows, 1, shape[-1]) if change == "channels" else (rows, shape[-1])
     return shape
+
+
+def _behind_each_other(first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+    """Shape and form of a matrix whose first rows are one tensor, and whose others are another one."""
+    a, b = first.shape, last.shape
+    if len(a) != 2 or len(b) != 2 or a[1] != b[1]:
+        return None
+    return (a[0] + b[0], a[1]), Gguf((first.kind, last.kind), "behind", split=a[0])
 
 
 def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:

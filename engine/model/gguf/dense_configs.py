@@ -1,10 +1,14 @@
 """What config.json says of single dense networks alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.settings import Settings
+from engine.model.gguf.header import GgufHeader, small_numbers
+from engine.model.gguf.settings import Settings, shortest
 from engine.model.gguf.windows import FULL, LINEAR, windows
 
 Config = dict[str, object]
+MINICPM3 = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256}  # in no file
+QUERY_SCALES = "blk.0.attn_q_norm.weight"  # of Muse Glimmer
+BAICHUAN_13B = 40  # layers of the one that has biases for distances, and turns nothing
+TURNS = "attention.rope_pattern"  # which layers do
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
@@ -23,6 +27,26 @@ def granite_scales(_header: GgufHeader, settings: Settings, config: Config, coun
         "residual_multiplier": settings.real("residual_scale", 0.0) or 1.0,
         "logits_scaling": settings.real("logit_scale", 0.0) or 1.0,
     }
+
+
+def _granite_swa(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every fourth layer from the first on sees everything; some may not turn."""
+    layers, base, turns = _layers(config), settings.real("rope.freq_base", 10_000.0), settings.several(TURNS)
+    if turns and len(turns) < layers:
+        raise settings.refused(TURNS)
+    own: Config = {
+        **granite_scales(header, settings, config),
+        **windows(settings, FULL_INTERVAL, first=0),
+        "layer_rope_theta": [base if turns else 0 for turns in turns[:layers] or (True,) * layers],
+    }
+    if experts := settings.whole("expert_count", 0):
+        own |= {
+            "model_type": "granitemoe_swa",
+            "num_local_experts": experts,
+            "num_experts_per_tok": settings.whole("expert_used_count"),
+            "shared_intermediate_size": settings.whole("expert_shared_feed_forward_length", 0),
+        }
+    return own
 
 
 def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -153,6 +177,64 @@ def _gptneox(_header: GgufHeader, settings: Settings, _config: Config) -> Config
     }
 
 
+def _falcon(header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    """7B, whose queries share one head of keys and values, and those after it; with the names that its config has."""
+    norms, groups = 1 + header.has(".attn_norm_2.weight"), config["num_key_value_heads"]
+    return {
+        "num_kv_heads": groups,
+        "new_decoder_architecture": groups != 1 or norms == 2,
+        "num_ln_in_parallel_attn": norms,
+        "ffn_hidden_size": config["intermediate_size"],
+        "activation": "gelu",
+    }
+
+
+def _qwen(_header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    """The first Qwen, which says twice its width."""
+    width = config["intermediate_size"]
+    assert isinstance(width, int)
+    return {"intermediate_size": width // 2}
+
+
+def _baichuan(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    if settings.whole("block_count") == BAICHUAN_13B:
+        raise settings.refused("block_count")
+    return {}
+
+
+def _muse_glimmer(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Layers that see everything do not turn; what queries are multiplied with stands where weights of a norm would."""
+    kinds, base, scales = windows(settings, FULL_INTERVAL), settings.real("rope.freq_base", 10_000.0), QUERY_SCALES
+    tensor, layer_types = header.tensors.get(scales), kinds["layer_types"]
+    numbers = small_numbers(tensor) if tensor else None
+    assert isinstance(layer_types, list)
+    if numbers is None or len({*numbers}) > 1:
+        raise settings.refused(scales)
+    return {
+        **kinds,
+        "layer_rope_theta": [0 if kind == FULL else base for kind in layer_types],
+        "qk_scale_factor": shortest(numbers[0]) if numbers else 1.0,
+        "output_multiplier": settings.real("logit_scale"),
+        "final_logit_softcapping": settings.real("final_logit_softcapping"),
+    }
+
+
+def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Attention whose keys and values are made of latent vectors; values are as wide as heads usually are."""
+    turned, keys = settings.whole("rope.dimension_count"), settings.whole("attention.key_length")
+    width, heads = settings.whole("embedding_length"), settings.whole("attention.head_count")
+    if keys <= turned:
+        raise settings.refused("attention.key_length")
+    return {
+        **MINICPM3,
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
+        "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
+        "qk_rope_head_dim": turned,
+        "qk_nope_head_dim": keys - turned,
+        "v_head_dim": settings.whole("attention.value_length", width // heads),
+    }
+
+
 DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
@@ -166,7 +248,11 @@ DENSE = {
     "seed_oss": _seed_oss,
     "ernie4_5": _with_biases,
     "starcoder2": _with_biases,
+    "codeshell": _with_biases,
     "stablelm": _stablelm,
+    "orion": _stablelm,
+    "qwen": _qwen,
+    "baichuan": _baichuan,
     "minicpm": _minicpm,
     "olmo": _olmo,
     "phi2": _phi2,
@@ -174,5 +260,9 @@ DENSE = {
     "starcoder": _gpt2,
     "gptneox": _gptneox,
     "apertus": _apertus,
+    "falcon": _falcon,
+    "minicpm3": _minicpm3,
+    "muse-glimmer": _muse_glimmer,
+    "granite_swa": _granite_swa,
 }
 """By `general.architecture`."""

@@ -2,6 +2,7 @@
 
 import math
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from engine.gguf_header import (
 from engine.protocol.sentences import say, shown
 
 MAX_SHARDS = 1024
+MOST_NUMBERS = 4096  # of a vector that is read with the header
 SPLIT_NO, SPLIT_COUNT, SPLIT_TENSORS = "split.no", "split.count", "split.tensors.count"
 SPLIT_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.ASCII | re.DOTALL)
 
@@ -55,6 +57,27 @@ class GgufHeader:
     def has(self, ending: str) -> bool:
         """Whether there is a tensor whose name ends so, in whatever layer."""
         return any(name.endswith(ending) for name in self.tensors)
+
+
+def small_numbers(tensor: GgufTensor) -> list[float] | None:
+    """The numbers of a short vector in 32 bits; None for any other tensor.
+
+    Empty where facts have only the beginning of its file, enough for a plan: `read_gguf` has refused a model that is
+    cut off. Raises `ModelError` if the file cannot be read.
+    """
+    count = (tensor.end - tensor.begin) // 4
+    if tensor.kind.name != "F32" or len(tensor.shape) != 1 or not 0 < count <= MOST_NUMBERS:
+        return None
+    try:
+        if tensor.shard.stat().st_size < tensor.end:
+            return []
+        with tensor.shard.open("rb") as file:
+            file.seek(tensor.begin)
+            return list(struct.unpack(f"<{count}f", file.read(4 * count)))
+    except struct.error:
+        return None
+    except OSError as error:
+        raise unreadable(tensor.shard, error) from None
 
 
 def read_gguf(shards: Sequence[Path], sizes: Mapping[str, int] = MappingProxyType({})) -> GgufHeader:

@@ -8,6 +8,8 @@ from engine.model.gguf.windows import FULL, windows
 SOFTMAX, SIGMOID = 1, 2  # as `gguf.ExpertGatingFuncType` numbers what makes probabilities of scores
 # GLM-4.7-Flash, whose first files do not say what makes its probabilities: its layers, and its vocabulary.
 GLM_FLASH_LAYERS, GLM_FLASH_VOCABULARY = (47, 48), 154_880
+MIXED_BY_PHI = 2  # experts that its way to choose them is for
+DBRX_EPSILON = 1e-5  # which its network has, whatever a config says
 LLAMA4_CHUNK = 8192  # tokens that its layers see; in no file
 LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys
 
@@ -230,6 +232,41 @@ def _granite_moe(header: GgufHeader, settings: Settings, config: Config) -> Conf
     return own
 
 
+def _bailing_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """The first Ling: a Granite that multiplies with nothing."""
+    head_dim, width = config["head_dim"], settings.whole("expert_feed_forward_length")
+    assert isinstance(head_dim, int)
+    if settings.whole("leading_dense_block_count", 0):
+        raise settings.refused("leading_dense_block_count")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    return {
+        "attention_multiplier": head_dim**-0.5,
+        "embedding_multiplier": 1.0,
+        "residual_multiplier": 1.0,
+        "logits_scaling": 1.0,
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "intermediate_size": width,
+        "shared_intermediate_size": width * settings.whole("expert_shared_count"),
+    }
+
+
+def _deepseek(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """The first DeepSeek, and that of DeepSeek OCR: experts of V2, and attention as usual."""
+    if settings.whole("expert_gating_func", SOFTMAX) not in (0, SOFTMAX):
+        raise settings.refused("expert_gating_func")
+    if settings.flag("expert_weights_norm"):  # its network never does
+        raise settings.refused("expert_weights_norm")
+    if settings.whole("expert_group_count", 0) > 1:
+        raise settings.refused("expert_group_count")
+    return {
+        **_routed(settings),
+        "topk_method": "greedy",
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
 def _olmoe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
         "num_experts": _experts(settings),
@@ -338,6 +375,93 @@ def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     return own | windows(settings, FULL_INTERVAL) if settings.has("attention.sliding_window") else own
 
 
+def _step35(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Layers with a window have heads of their own number; what activations are held to differs by layer."""
+    kinds, said = windows(settings, FULL_INTERVAL), settings.several("attention.head_count")
+    layer_types, layers = kinds["layer_types"], config["num_hidden_layers"]
+    assert isinstance(layer_types, list)
+    assert isinstance(layers, int)
+    sliding = {count for count, kind in zip(said, layer_types, strict=False) if kind != FULL}
+    if len(sliding) > 1 or len(said) < layers:
+        raise settings.refused("attention.head_count")
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    own: Config = {
+        **kinds,
+        "pad_token_id": config["pad_token_id"] or 0,  # it has to be a number
+        "num_sliding_attention_heads": sliding.pop() if sliding else config["num_attention_heads"],
+        "n_routed_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "share_expert_dim": settings.whole("expert_shared_feed_forward_length"),
+        "moe_router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+    for entry, key in (("swiglu_clamp_exp", "swiglu_limits"), ("swiglu_clamp_shexp", "swiglu_limits_shared")):
+        limits = settings.several(entry)
+        if limits and len(limits) < layers:
+            raise settings.refused(entry)
+        own[key] = list(limits[:layers]) or None
+    return own
+
+
+def _laguna(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every layer has heads of its own number; what attention gives passes a gate for each head, or for each number."""
+    layers, said, gate = config["num_hidden_layers"], settings.several("attention.head_count"), "blk.0.attn_gate.weight"
+    assert isinstance(layers, int)
+    if len(said) < layers or gate not in header.tensors:
+        raise settings.refused("attention.head_count")
+    if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
+        raise settings.refused("expert_gating_func")
+    if not settings.flag("expert_weights_norm"):  # its network always does
+        raise settings.refused("expert_weights_norm")
+    kinds: Config = {"layer_types": [FULL] * layers}
+    if settings.whole("attention.sliding_window", 0):
+        kinds = windows(settings, FULL_INTERVAL, first=0)
+    return {
+        **kinds,
+        "num_attention_heads_per_layer": list(said[:layers]),
+        "gating": True if header.tensors[gate].shape[0] == said[0] else "per-element",
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
+        "moe_routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
+        "mlp_layer_types": _kinds_of_mlp(header, config),
+    }
+
+
+def _phimoe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    if settings.whole("expert_used_count") != MIXED_BY_PHI:
+        raise settings.refused("expert_used_count")
+    return {
+        "num_local_experts": _experts(settings),
+        "num_experts_per_tok": MIXED_BY_PHI,
+        "sliding_window": settings.whole("attention.sliding_window", 0) or None,
+        "lm_head_bias": "output.bias" in header.tensors,
+    }
+
+
+def _dbrx(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    if config["layer_norm_eps"] != DBRX_EPSILON:
+        raise settings.refused("attention.layer_norm_epsilon")
+    return {
+        "d_model": config["hidden_size"],
+        "attn_config": {
+            "kv_n_heads": config["num_key_value_heads"],
+            "clip_qkv": settings.real("attention.clamp_kqv", 0.0) or None,
+            "rope_theta": settings.real("rope.freq_base", 10_000.0),
+        },
+        "ffn_config": {
+            "ffn_hidden_size": settings.whole("feed_forward_length"),
+            "moe_num_experts": _experts(settings),
+            "moe_top_k": settings.whole("expert_used_count"),
+        },
+    }
+
+
 MIXTURES = {
     "llama": _llama,
     "llama4": _llama4,
@@ -350,6 +474,10 @@ MIXTURES = {
     "deepseek2": _deepseek2,
     "glm4moe": _glm4_moe,
     "dots1": _dots1,
+    "bailingmoe": _bailing_moe,
+    "bailingmoe2": _glm4_moe,
+    "deepseek": _deepseek,
+    "deepseek2-ocr": _deepseek,
     "minimax-m2": _minimax_m2,
     "ernie4_5-moe": _ernie_moe,
     "hunyuan-moe": _hunyuan_moe,
@@ -359,6 +487,10 @@ MIXTURES = {
     "afmoe": _afmoe,
     "cohere2moe": _cohere2_moe,
     "mellum": _mellum,
+    "step35": _step35,
+    "phimoe": _phimoe,
+    "dbrx": _dbrx,
+    "laguna": _laguna,
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "mistral4": _mistral4,

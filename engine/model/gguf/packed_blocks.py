@@ -14,19 +14,22 @@ from torch import Tensor
 
 from engine.gguf_header import BlockType
 from engine.model.decoding.chunks import chunk_weights, in_chunks
+from engine.model.formats.packed import WHOLE_NUMBERS
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
-    "by key heads",
+    "by key heads", "by groups", "behind",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
 pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
-of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
-the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
-as many of keys and those of values from the first part, the others from the second."""
+of keys, turned, and behind them those of values, if there are any; the rows from `split` on, or the columns, of
+`groups` parts in each of the `heads`, the first parts of all heads before the second ones; the rows of each of the
+`heads`, `split` of queries, as many of keys and those of values from the first part, the others from the second; the
+same of one part, in which every head has `split` rows of queries, and as many of keys as of values; the first `split`
+rows, and those behind them."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -36,7 +39,7 @@ Undo = Callable[[Tensor], Tensor]
 class Gguf:
     """The parts `"0"`, `"1"`, ... hold rows of blocks, uint8 [..., bytes], or plain numbers; `kinds` are their types.
 
-    `plus` is added to every number; with `is_log`, a number is the logarithm of the negative of what is stored.
+    `plus` is added to every number; with `is_log`, a number is the logarithm of `sign` times what is stored.
     """
 
     kinds: tuple[BlockType, ...]
@@ -46,6 +49,7 @@ class Gguf:
     groups: int = 0
     plus: float = 0.0
     is_log: bool = False
+    sign: float = -1.0
 
     @property
     def name(self) -> str:
@@ -101,7 +105,8 @@ class Gguf:
 
     def _undo(self) -> Undo | None:
         if self.is_log:
-            return lambda numbers: torch.log(-numbers)
+            sign = self.sign
+            return lambda numbers: torch.log(sign * numbers)
         plus = self.plus
         return (lambda numbers: numbers + plus) if plus else None
 
@@ -114,6 +119,9 @@ class Gguf:
             rows = out.view(len(out), -1)
             behind = rows[self.split :].view(self.heads, self.groups, -1, rows.shape[1]).transpose(0, 1)
             return [[rows[: self.split], behind] if self.split else [behind]]
+        if self.order == "by groups":
+            heads = out.view(self.heads, -1, out.shape[1])
+            return [[heads[:, : self.split], *heads[:, self.split :].chunk(2, 1)]]
         if self.order == "by key heads":
             heads = out.view(self.heads, -1, out.shape[1])
             values = (heads.shape[1] - 2 * self.split) // 2
@@ -122,6 +130,8 @@ class Gguf:
         return [[target] for target in self._whole_targets(out, len(self.kinds))]
 
     def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
+        if self.order == "behind":
+            return [out[: self.split], out[self.split :]]
         if self.order == "joined":
             return list(out.chunk(count, -2))
         if self.order == "halves":
@@ -130,9 +140,23 @@ class Gguf:
             return [out.view(len(out), self.heads, self.groups, -1).transpose(1, 2)]
         if self.order == "latent":
             heads = out.view(self.heads, -1, out.shape[-1])
-            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]]
+            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]][:count]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNumbers:
+    """The part `"0"` holds the bytes of whole numbers in 64 bits, from metadata: they lie at any byte."""
+
+    name = WHOLE_NUMBERS
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`; `out` holds whole numbers, too."""
+        out.copy_(parts["0"].clone().view(torch.int64))
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """Nothing is multiplied with them."""
 
 
 def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> None:

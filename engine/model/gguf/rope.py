@@ -1,25 +1,30 @@
 """The rotary embedding as a GGUF file describes it, in the terms of transformers' `rope_parameters`."""
 
 import math
-import struct
+from collections.abc import Mapping
 
 from engine.errors import ModelError
-from engine.gguf_header import unreadable
-from engine.model.gguf.header import GgufHeader, GgufTensor
+from engine.model.gguf.header import GgufHeader, GgufTensor, small_numbers
 from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
 from engine.protocol.sentences import say, shown
 
-MOST_FACTORS = 4096
 LOCAL_BASE = 10_000.0  # of layers with a window in Gemma 3 and later
 # How the factors of Llama 3.1 and later, and of Llama 4, were made; they are published in no other way.
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 LLAMA4 = {**LLAMA3, "high_freq_factor": 1.0}
+# Of Step 3.5, whose files have factors for frequencies of a whole head, though half of it turns.
+STEP = {**LLAMA3, "high_freq_factor": 32.0, "original_max_position_embeddings": 131_072}
+PHI_MOE = {"short_mscale": 1.243163121016122, "long_mscale": 1.243163121016122}  # of Phi 3.5 MoE; in no file
 # By which Gemma 4's converter divides the frequencies that do not turn at all.
 STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
-PARTIAL = ("chatglm", "mimo2", "phi2", "gptneox", "glm4", "glm4moe", "nemotron", "stablelm")
-WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
+PARTIAL = ("chatglm", "mimo2", "phi2", "gptneox", "glm4", "glm4moe", "nemotron", "stablelm", "orion")
+WITH_AXES = (
+    "qwen35",
+    "qwen35moe",
+    "qwen4exp",
+)  # positions have several, which are the same in text, and config.json says so
 DEEPSEEK = ("deepseek2", "deepseek32", "glm-dsa", "mistral4")
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
@@ -36,13 +41,15 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
         raise settings.refused("rope.dimension_count")
     if settings.architecture == "gemma4":
         return _by_kind(_proportional(header, settings, base), settings, LOCAL_BASE)
+    if settings.architecture == "step35":
+        return _step35(header, settings, base, head_dim)
     rope: Rope = {"rope_theta": base, **_scaling(header, settings, base, turned)}
     if turned < head_dim or settings.architecture in PARTIAL:
         rope["partial_rotary_factor"] = turned / head_dim
     if settings.architecture in WITH_AXES:
         sections = [section for section in settings.several("rope.dimension_sections") if section]
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
-    if settings.architecture in ("gemma3", "gemma3n", "mimo2"):
+    if settings.architecture in ("gemma3", "gemma3n", "mimo2", "laguna"):
         return _by_kind(rope, settings, LOCAL_BASE)
     if settings.architecture == "mellum" or (
         settings.architecture == "olmo2" and settings.has("attention.sliding_window")
@@ -57,12 +64,27 @@ def _by_kind(rope: Rope, settings: Settings, local_base: float) -> Rope:
     if settings.architecture == "mimo2":
         local["partial_rotary_factor"] = rope["partial_rotary_factor"]
     if settings.has("rope.dimension_count_swa"):
-        turned, head_dim = settings.whole("rope.dimension_count_swa"), settings.whole("attention.key_length_swa")
+        turned = settings.whole("rope.dimension_count_swa")
+        head_dim = settings.whole("attention.key_length_swa", settings.whole("attention.key_length"))
         if not 0 < turned <= head_dim:
             raise settings.refused("rope.dimension_count_swa")
         if turned < head_dim:
             local["partial_rotary_factor"] = turned / head_dim
     return {"rope_parameters": {"full_attention": rope, "sliding_attention": local}}
+
+
+def _step35(header: GgufHeader, settings: Settings, base: float, turned: int) -> Rope:
+    """Half of a head turns in layers that see everything, and all of it in those with a window."""
+    if settings.whole("rope.dimension_count", turned) != turned:
+        raise settings.refused("rope.dimension_count")
+    rope: Rope = {"rope_theta": base, "partial_rotary_factor": 0.5, "rope_type": "default"}
+    if FREQUENCIES in header.tensors:
+        factors = _factors(header.tensors[FREQUENCIES])
+        if _is_llama3(factors, base, turned, STEP):
+            rope |= {"rope_type": "llama3", "factor": max(factors), **STEP}
+        else:
+            rope |= _by_frequency(factors[: turned // 4], base, turned // 2, settings)
+    return _by_kind(rope, settings, LOCAL_BASE)
 
 
 def _proportional(header: GgufHeader, settings: Settings, base: float) -> Rope:
@@ -128,11 +150,13 @@ def _longrope(header: GgufHeader, settings: Settings) -> Rope:
         "rope_type": "longrope",
         "short_factor": short,
         "long_factor": long,
-        "original_max_position_embeddings": settings.whole("rope.scaling.original_context_length"),
+        "original_max_position_embeddings": settings.whole(
+            "rope.scaling.original_context_length", settings.whole("context_length")
+        ),
     }
     if settings.has("rope.scaling.attn_factor"):
         rope["attention_factor"] = settings.real("rope.scaling.attn_factor")
-    return rope
+    return rope | PHI_MOE if settings.architecture == "phimoe" else rope
 
 
 def _by_frequency(factors: list[float], base: float, turned: int, settings: Settings) -> Rope:
@@ -143,9 +167,7 @@ def _by_frequency(factors: list[float], base: float, turned: int, settings: Sett
     if largest == 1.0:
         return {"rope_type": "default"}
     for known in (LLAMA3, LLAMA4):
-        high = known["high_freq_factor"]
-        made = [_llama3_factor(base ** (-2 * index / turned), largest, high) for index in range(len(factors))]
-        if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
+        if _is_llama3(factors, base, turned, known):
             return {"rope_type": "llama3", "factor": largest, **known}
     return {
         "rope_type": "longrope",
@@ -156,8 +178,19 @@ def _by_frequency(factors: list[float], base: float, turned: int, settings: Sett
     }
 
 
-def _llama3_factor(frequency: float, factor: float, high: float) -> float:
-    low, length = 1.0, 8192
+def _is_llama3(factors: list[float], base: float, turned: int, known: Mapping[str, float]) -> bool:
+    """Whether factors were made as Llama 3 makes them, with these numbers, for frequencies of so many dimensions."""
+    high, length = known["high_freq_factor"], known["original_max_position_embeddings"]
+    frequencies = [base ** (-2 * index / turned) for index in range(turned // 2)]
+    largest = max(factors, default=1.0)
+    made = [_llama3_factor(frequency, largest, high, length) for frequency in frequencies]
+    return len(made) == len(factors) and all(
+        math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)
+    )
+
+
+def _llama3_factor(frequency: float, factor: float, high: float, length: float) -> float:
+    low = 1.0
     wavelength = 2 * math.pi / frequency
     if wavelength < length / high:
         return 1.0
@@ -172,20 +205,9 @@ def _factors(tensor: GgufTensor) -> list[float]:
 
     Raises `ModelError` for any others.
     """
-    count = (tensor.end - tensor.begin) // 4
-    if tensor.kind.name == "F32" and len(tensor.shape) == 1 and 0 < count <= MOST_FACTORS:
-        try:
-            if tensor.shard.stat().st_size < tensor.end:  # `read_gguf` has refused a model that is cut off
-                return []
-            with tensor.shard.open("rb") as file:
-                file.seek(tensor.begin)
-                factors = list(struct.unpack(f"<{count}f", file.read(4 * count)))
-        except struct.error:
-            factors = []
-        except OSError as error:
-            raise unreadable(tensor.shard, error) from None
-        if factors and all(0 < factor < math.inf for factor in factors):
-            return factors
+    factors = small_numbers(tensor)
+    if factors is not None and all(0 < factor < math.inf for factor in factors):
+        return factors
     raise ModelError(
         say("{file} has frequencies in {tensor} that cannot be used.", file=tensor.shard, tensor=shown(tensor.name)),
         say("Download the model again."),

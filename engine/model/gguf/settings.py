@@ -51,7 +51,7 @@ class Settings:
             return default
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self.refused(key)
-        return _shortest(float(value))
+        return shortest(float(value))
 
     def text(self, key: str) -> str:
         """A string; empty if it is not there."""
@@ -89,7 +89,7 @@ def predicting_layers(settings: Settings) -> int:
     return count
 
 
-def _shortest(value: float) -> float:
+def shortest(value: float) -> float:
     """The decimal number of fewest digits that has the same float32, as which it was stored: 1e-6, not 9.999999e-7."""
     for digits in range(6, 10) if abs(value) < LARGEST_FLOAT32 else ():
         made = float(f"{value:.{digits}g}")

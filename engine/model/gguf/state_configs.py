@@ -5,13 +5,15 @@ Layers that keep a state have no key-value heads.
 
 from dataclasses import dataclass
 
-from engine.model.gguf.dense_configs import Config, granite_scales
+from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.mixture_configs import SIGMOID, sigmoid_routed
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.windows import FULL, LINEAR
 
 CONVOLUTION = "conv"
+RATIOS = "attention.compress_ratios"
+NGRAMS = "per_layer_token_embd.weight"
 # Of Nemotron: NVIDIA's kernels and llama.cpp do not bound it from below, transformers does, by a number above 0.
 LEAST_STEP = 1e-30
 
@@ -106,7 +108,27 @@ def _of_mamba2(header: GgufHeader, settings: Settings) -> Config:
     }
 
 
+def _bamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Half of a head turns, and nothing is multiplied with what Granite multiplies."""
+    attention, base = _attention(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
+    kinds = attention["layer_types"]
+    assert isinstance(kinds, list)
+    for key in ("attention.scale", "embedding_scale", "residual_scale", "logit_scale", "expert_count"):
+        if settings.real(key, 0.0):
+            raise settings.refused(key)
+    return {
+        **_of_mamba2(header, settings),
+        "num_key_value_heads": attention["num_key_value_heads"],
+        "attn_layer_indices": [index for index, kind in enumerate(kinds) if kind == FULL],
+        "rope_parameters": {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": 0.5},
+        "mamba_expand": _expansion(settings),
+        "intermediate_size": settings.whole("feed_forward_length"),
+    }
+
+
 def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    if config["model_type"] == "bamba":
+        return _bamba(header, settings, config)
     width = settings.whole("feed_forward_length")
     return {
         **_attention(settings, LINEAR),
@@ -251,7 +273,90 @@ def _kimi(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _qwen4(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """A Qwen 3.5 with several streams, indexed attention, and one layer that looks up n-grams."""
+    own = qwen35(header, settings, config)
+    kinds, ratios = own["layer_types"], settings.several(RATIOS)
+    assert isinstance(kinds, list)
+    indexed = {ratio for ratio, kind in zip(ratios, kinds, strict=False) if kind == FULL}
+    if len(ratios) < len(kinds) or len(indexed) > 1 or 0 in indexed:
+        raise settings.refused(RATIOS)
+    return {
+        **own,
+        **_ngrams(header, settings),
+        "hc_count": settings.whole("hyper_connection.count"),
+        "hc_lowrank": settings.whole("hyper_connection.low_rank"),
+        "indexer_n_heads": settings.whole("attention.indexer.head_count"),
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": settings.whole("attention.indexer.key_length"),
+        "indexer_budget": settings.whole("attention.indexer.top_k"),
+        "indexer_compress_ratio": indexed.pop() if indexed else 1,
+        "num_experts": settings.whole("expert_count"),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
+        "norm_topk_prob": True,
+        "output_gate_type": "sigmoid",  # which no file says
+    }
+
+
+def _ngrams(header: GgufHeader, settings: Settings) -> Config:
+    """Of the layer that looks them up; sizes of tables are primes that follow each other, and the first is said."""
+    layers, sizes = settings.several("ple.layers"), settings.several("ple.head_vocab_sizes")
+    table = header.tensors.get(NGRAMS)
+    if not layers:
+        return {}
+    if len(layers) != 1 or not sizes or type(layers[0]) is not int or type(sizes[0]) is not int or table is None:
+        raise settings.refused("ple.layers")
+    rows, width = table.shape
+    size, heads = settings.whole("ple.ngram_size"), settings.whole("ple.heads_per_ngram")
+    return {
+        "hashing_layer": layers[0],
+        "ple_layer_ids": [layers[0] + 1],
+        "ple_embed_dim": width * (size - 1) * heads,
+        "ple_conv_kernel_size": settings.whole("ple.conv_kernel"),
+        "ngram_size": size,
+        "heads_per_ngram": heads,
+        "ngram_vocab_size_base": sizes[0],
+        "make_ngram_vocab_size_divisible_by": rows,
+        "eos_token_id": settings.whole("ple.eos_token_id"),  # where n-grams begin anew
+    }
+
+
+def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Ling 3, whose layers with a state are those of Kimi Linear with fewer matrices."""
+    kinds, turned = _attention(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
+    keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
+    assert isinstance(kinds, list)
+    for key in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
+        if any(settings.several(key)):
+            raise settings.refused(key)
+    if keys <= turned:
+        raise settings.refused("attention.key_length_mla")
+    if settings.whole("attention.q_lora_rank", 0):
+        raise settings.refused("attention.q_lora_rank")
+    return {
+        **sigmoid_routed(settings),
+        "num_experts": settings.whole("expert_count"),
+        "layer_types": kinds,
+        "mlp_layer_types": ["dense" if index < dense else "sparse" for index in range(len(kinds))],
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "num_key_value_heads": config["num_attention_heads"],
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
+        "qk_rope_head_dim": turned,
+        "qk_nope_head_dim": keys - turned,
+        "v_head_dim": settings.whole("attention.value_length_mla"),
+        "head_dim": settings.whole("kda.head_dim"),
+        "short_conv_kernel_size": settings.whole("ssm.conv_kernel"),
+        "kda_safe_gate": settings.flag("kda.safe_gate", default=True),
+        "kda_lower_bound": settings.real("kda.gate_lower_bound"),
+        "num_mtp_layers": 0,
+    }
+
+
 STATES = {
+    "bailingmoe3": _bailing,
+    "qwen4exp": _qwen4,
     "lfm2": _lfm2,
     "lfm2moe": _lfm2_moe,
     "granitehybrid": _granite,

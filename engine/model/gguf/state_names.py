@@ -2,7 +2,22 @@
 
 from collections.abc import Mapping
 
-from engine.model.gguf.names import FAMILIES, GATES, OUTSIDE, SHARED_GATE, SHARED_UP, UPS, Change, Family, Merged
+from engine.model.gguf.mixture_names import MIXTURES
+from engine.model.gguf.names import (
+    BLOCK,
+    GATES,
+    NGRAM_TABLE,
+    OUTSIDE,
+    QWEN_SHARED,
+    SHARED_GATE,
+    SHARED_UP,
+    UPS,
+    Change,
+    Family,
+    Merged,
+    experts,
+    stacked,
+)
 
 
 def _outside(embedding: str, norm: str) -> dict[str, str]:
@@ -36,6 +51,84 @@ _CHANGES: Mapping[str, Change] = {
 }  # fmt: skip
 _PERMUTED: Mapping[str, Change] = {**_CHANGES, "attn_q": "query", "attn_k": "key"}
 
+_QWEN35 = (
+    BLOCK
+    | {"post_attention_norm": "post_attention_layernorm"}
+    | {
+        "attn_qkv": "linear_attn.in_proj_qkv",
+        "attn_gate": "linear_attn.in_proj_z",
+        "ssm_alpha": "linear_attn.in_proj_a",
+        "ssm_beta": "linear_attn.in_proj_b",
+        "ssm_conv1d": "linear_attn.conv1d",
+        "ssm_norm": "linear_attn.norm",
+        "ssm_out": "linear_attn.out_proj",
+        "ssm_a.weight": "linear_attn.A_log",
+        "ssm_dt.bias": "linear_attn.dt_bias",
+    }
+)
+_OF_STATES: Mapping[str, Change] = {
+    "attn_qkv": "values behind keys",
+    "ssm_conv1d": "values behind keys",
+    "attn_gate": "values",
+    "ssm_alpha": "values",
+    "ssm_beta": "values",
+    "ssm_dt": "values",
+    "ssm_out": "of values",
+    "ssm_a": "decay",
+    "ssm_norm": "",
+}
+_QWEN3_NEXT = (
+    _QWEN35
+    | experts()
+    | {
+        "ssm_in": "linear_attn.in_proj_qkvz",
+        "ssm_ba": "linear_attn.in_proj_ba",
+    }  # `ssm_in`: in its first files
+)
+_OF_NEXT: Mapping[str, Change] = {
+    "ssm_conv1d": "values behind keys", "ssm_a": "decay", "ssm_norm": "", "ffn_gate_inp_shexp": "row",
+}  # fmt: skip
+_NEXT_MERGED = (
+    *stacked(),
+    Merged("linear_attn.in_proj_qkvz.weight", ("attn_qkv", "attn_gate"), "by key heads"),
+)
+_HYPER = {
+    f"hc_{part}_{name}": f"{module}.{own}"
+    for part, module in (("attn", "attn_hyper_connection"), ("ffn", "mlp_hyper_connection"))
+    for name, own in (
+        ("norm", "hc_norm"), ("down", "input_mix_weight_down"), ("up", "input_mix_weight_up"),
+        ("inject", "block_inject_weight"),
+    )
+}  # fmt: skip
+_QWEN4 = (
+    _QWEN35
+    | experts()
+    | QWEN_SHARED
+    | _HYPER
+    | {
+        "indexer.q_norm": "self_attn.indexer.q_layernorm",
+        "indexer.k_norm": "self_attn.indexer.k_layernorm",
+        "ple_key": "ple.key_proj",
+        "ple_value": "ple.value_proj",
+        "ple_conv1d": "ple.conv1d",
+        "ple_norm_key": "ple.norm_key",
+        "ple_norm_query": "ple.norm_query",
+        "ple_norm_conv": "ple.norm_conv",
+    }
+)
+_OF_QWEN4: Mapping[str, Change] = {
+    **_OF_STATES, "ffn_gate_inp_shexp": "row", "ple_conv1d": "channels", "output_hc_norm": "norm",
+    **dict.fromkeys(("ple_norm_key", "ple_norm_query", "ple_norm_conv"), "norm"),
+}  # fmt: skip
+_OUTSIDE_QWEN4 = {
+    "token_embd.weight": OUTSIDE["token_embd.weight"],
+    "output.weight": OUTSIDE["output.weight"],
+    "output_hc_norm.weight": "model.hyper_connection_mixer.hc_norm.weight",
+    "output_hc_down.weight": "model.hyper_connection_mixer.input_mix_weight_down.weight",
+    "output_hc_up.weight": "model.hyper_connection_mixer.input_mix_weight_up.weight",
+    "per_layer_token_embd.weight": f"model.layers.{{layer}}.{NGRAM_TABLE}",
+}
+_INDEXER = Merged("self_attn.indexer.index_qk_proj.weight", ("indexer.q_proj", "indexer.k_proj"), "behind")
 _LFM2 = _attention(output="out_proj") | {
     "attn_norm": "operator_norm",
     "attn_q_norm": "self_attn.q_layernorm",
@@ -118,7 +211,7 @@ _JAMBA = (
 _FINAL = _outside("model.embed_tokens.weight", "model.final_layernorm.weight")
 _BACKBONE = _outside("backbone.embeddings.weight", "backbone.norm_f.weight")
 _KIMI = {
-    **FAMILIES["deepseek2"].names,
+    **MIXTURES["deepseek2"].names,
     "ssm_conv1d_q": "self_attn.q_conv1d",  # as its checkpoints call them: the library puts the three together
     "ssm_conv1d_k": "self_attn.k_conv1d",
     "ssm_conv1d_v": "self_attn.v_conv1d",
@@ -130,6 +223,11 @@ _KIMI = {
     "ssm_g_a": "self_attn.g_a_proj",
     "ssm_g_b": "self_attn.g_b_proj",
     "ssm_norm": "self_attn.o_norm",
+}
+_BAILING = _KIMI | {
+    "attn_gate": "self_attn.g_proj",
+    "ssm_g_a": "self_attn.g_proj",
+    "ssm_f_a": "self_attn.forget_gate.f_proj",
 }
 _OF_KIMI: Mapping[str, Change] = {
     **dict.fromkeys(("ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"), "channels"), "ssm_a": "log of heads",
@@ -151,7 +249,22 @@ def _alone(model_type: str, names: Mapping[str, str]) -> Family:
 
 _STACKED = (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),)
 
+BAMBA = Family("bamba", _BESIDE_MAMBA | _mamba2("mamba"), _PERMUTED, layers_differ=True, outside=_FINAL)
+"""Written as a Granite whose attention counts positions."""
+
 STATES: Mapping[str, Family] = {
+    "qwen35": Family("qwen3_5_text", _QWEN35, _OF_STATES, norms_plus_one=True),
+    "qwen35moe": Family(
+        "qwen3_5_moe_text",
+        _QWEN35 | experts() | QWEN_SHARED,
+        {**_OF_STATES, "ffn_gate_inp_shexp": "row"},
+        stacked(),
+        norms_plus_one=True,
+    ),
+    "qwen3next": Family("qwen3_next", _QWEN3_NEXT | QWEN_SHARED, _OF_NEXT, _NEXT_MERGED, norms_plus_one=True),
+    "qwen4exp": Family(
+        "qwen4_exp_text", _QWEN4, _OF_QWEN4, (*stacked(), _INDEXER), norms_plus_one=True, outside=_OUTSIDE_QWEN4
+    ),
     "lfm2": Family("lfm2", _LFM2, _CHANGES, layers_differ=True, outside=_LFM2_OUTSIDE),
     "lfm2moe": Family(
         "lfm2_moe",
@@ -174,7 +287,14 @@ STATES: Mapping[str, Family] = {
         outside=_FINAL,
         turns=False,
     ),
-    "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, FAMILIES["deepseek2"].merged, layers_differ=True),
+    "kimi-linear": Family("kimi_linear", _KIMI, _OF_KIMI, MIXTURES["deepseek2"].merged, layers_differ=True),
+    "bailingmoe3": Family(
+        "bailing_hybrid",
+        _BAILING,
+        {**_OF_KIMI, "ssm_a": "log of rates"},
+        MIXTURES["deepseek2"].merged,
+        layers_differ=True,
+    ),
     "mamba": _alone("mamba", _mamba1("mixer")),
     "mamba2": _alone("mamba2", _mamba2("mixer")),
 }

@@ -12,10 +12,10 @@ from engine.model.shape import model_sizes
 from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from tests.campaigns.extent import choose
+from tests.engine.gguf_cases import TWO, make
 from tests.engine.gguf_files import rounded, write_gguf
 from tests.engine.gguf_states import GRANITE, WITH_MIXERS
 from tests.engine.model.gguf.test_contents import logits
-from tests.engine.model.gguf.test_families import TWO, make
 from tests.engine.tiny_models import random_model
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_packed_stream import CPU, resident, same, streamed, streamed_of
