@@ -161,7 +161,7 @@ class DisplayWatch:
 def opening_display(refused: Callable[[str], object]) -> Iterator[None]:
     """While Qt looks for a display: where there is none to be had, `refused` is called with what Qt says of it.
 
-    Qt then ends the program by a signal, which leaves a core file and takes no word of ours; so `refused` has to end it.
+    Qt then ends the program by a signal, which leaves a core file and none of our words; so `refused` has to end it.
     """
     said: list[str] = []
 
