@@ -22,8 +22,8 @@ FOUND = Appraised(
 
 def tips(box: WaysBox) -> list[str]:
     """What is told where one points at a way."""
-    cells = (box._rows.itemAtPosition(row, 0) for row in range(len(box.cells())))
-    return [" ".join(cell.widget().toolTip().split()) for cell in cells if cell is not None]
+    widgets = (box._rows.itemAtPosition(row, 0).widget() for row in range(len(box.cells())))  # type: ignore[union-attr]
+    return [" ".join(each.toolTip().split()) for each in widgets if each is not None]
 
 
 def test_sentences_are_told_at_once_and_figures_on_demand(qtbot: QtBot) -> None:
