@@ -94,7 +94,7 @@ class ConversationsPanel(QWidget):
         view.setAccessibleName(tr("Conversations"))
         view.setModel(self.model)
         delegate = ConversationDelegate(colors, view)
-        delegate.closeEditor.connect(lambda: self._edited.start())  # also while the list is destroyed
+        delegate.closeEditor.connect(lambda *_: self._edited.start())  # also while the list is destroyed
         view.setItemDelegate(delegate)
         view.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         view.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)

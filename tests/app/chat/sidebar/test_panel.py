@@ -292,6 +292,7 @@ def test_a_list_whose_title_is_being_written_goes_with_its_window(qtbot: QtBot) 
     window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, dock)
     made.show_conversations(RECORDS)
     window.show()
+    QApplication.processEvents()
     made.begin_rename(8)
     assert made.list.viewport().findChild(QLineEdit) is not None
     window.deleteLater()
