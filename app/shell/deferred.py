@@ -57,7 +57,7 @@ class DeferredWork(QObject):
             self._turn.start()
 
     def stop(self) -> None:
-        """Read no further module, and do nothing more: the program ends."""
+        """Read no further module, and do nothing more: the window has closed."""
         self._imports.stop()
         self._works.clear()
 
