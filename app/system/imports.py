@@ -17,7 +17,7 @@ from types import ModuleType
 _log = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.008
-_LONGEST_SECONDS = 0.25  # that the window waits: a module that takes longer, as from a cold disk, goes on beside it
+_LONGEST_SECONDS = 1.0  # that the window waits: a module that takes longer, as from a cold disk, goes on beside it
 _LOOK_SECONDS = 0.05
 
 
