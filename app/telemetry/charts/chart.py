@@ -145,7 +145,7 @@ class Chart(pg.GraphicsView):  # type: ignore[misc]
         super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.view_box = pg.ViewBox(enableMouse=False, enableMenu=False)
-        self._axes = (ValueAxis(values), SpanAxis(across, step))
+        self._axes: tuple[Any, ...] = (ValueAxis(values), SpanAxis(across, step))
         self._lay_out()
         self._range: tuple[tuple[float, float], float] | None = None
         self._room = QRectF()
