@@ -68,10 +68,13 @@ class ConversationModel(QAbstractListModel):
         self.layoutChanged.emit()
 
     def _update(self, head: int, rows: Sequence[Row]) -> None:
-        """Take over what is new in rows that stay where they are, behind the first `head`."""
+        """Take over what is new in rows that stay where they are, behind the first `head`.
+
+        Qt lays out all rows again for each that is said to have changed: what nobody sees, as its time, is not said.
+        """
         end = head + len(rows)
         pairs = enumerate(zip(self._rows[head:end], rows, strict=True), head)
-        changed = [number for number, (one, other) in pairs if one != other]
+        changed = [number for number, (one, other) in pairs if _shown(one) != _shown(other)]
         self._rows[head:end] = rows
         if changed:
             self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
@@ -184,6 +187,13 @@ def _same_ends(before: Sequence[Row], after: Sequence[Row]) -> tuple[int, int]:
     most -= head
     tail = next((place for place in range(most) if not _is_same(before[-1 - place], after[-1 - place])), most)
     return head, tail
+
+
+def _shown(row: Row) -> tuple[object, ...]:
+    """All that is seen of a row."""
+    if isinstance(row, HeaderRow):
+        return row.text, row.folder, row.count
+    return row.record.shown_title, row.folder_elsewhere, row.record.is_pinned, row.excerpt
 
 
 def _is_same(one: Row, other: Row) -> bool:
