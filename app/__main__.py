@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,10 @@ def _run(words: list[str]) -> int:
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
     # of event filters, too, and making one while another is being made ends the program.
     os.environ["PYSIDE6_OPTION_LAZY"] = "0"
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # An error raised in the middle of an import is lost, or ends the program by an abort, where the import goes
+        # through Qt's bindings. Nothing is to be cleaned up until `Ending` takes the signal.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()  # until the window is there: a seventh of the time would go into looking for garbage
     from app.main import main as open_window  # noqa: PLC0415
 

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from app.engine.link import EngineLink
 from app.engine.program import engine_program
 from app.installation.runtime.manager import runtime_manager
-from app.shell.application import Application, DisplayWatch, Ending
+from app.shell.application import Application, DisplayWatch, Ending, opening_display
 from app.shell.faults.crash import CrashWatch, refuse, unusable
 from app.shell.faults.thread_faults import ThreadFaults
 from app.shell.instance import Instance
@@ -138,9 +138,15 @@ def has_display(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in displays) or environment.get("XDG_SESSION_TYPE") == "wayland"
 
 
+def _refuse_display(reasons: str) -> NoReturn:
+    print_note(f"error: There is no display ({reasons}). Without a window: coppice serve, or coppice-engine generate.")
+    os._exit(BAD_INPUT)
+
+
 def build_application() -> Application:
     """The Qt application, by the name and the icon that a desktop knows it by."""
-    application = Application(sys.argv[:1])
+    with opening_display(_refuse_display):
+        application = Application(sys.argv[:1])
     application.setApplicationName("coppice")
     application.setApplicationDisplayName("Coppice")
     application.setDesktopFileName("coppice")

@@ -35,17 +35,20 @@ class FiguresTable(QScrollArea):
     @property
     def text(self) -> str:
         """All of it, for tests."""
-        return "\n".join(" | ".join(each.text() for each in row) for row in self._cells)
+        return "\n".join(" | ".join(each.text() for each in row) for row in self._cells if not row[0].isHidden())
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
         """Show these figures; labels are made once."""
         texts = [("", *NAMES, "A / B"), *((each.name, *each.values, each.ratio) for each in rows)]
         while len(self._cells) < len(texts):
             self._cells.append([self._cell(len(self._cells), column) for column in range(len(texts[0]))])
-        for cells, row in zip(self._cells, texts, strict=True):
+        for number, cells in enumerate(self._cells):
+            for cell in cells:
+                cell.setVisible(number < len(texts))
+        for cells, row in zip(self._cells, texts, strict=False):  # answers of mixtures have a few rows more
             for cell, text in zip(cells, row, strict=True):
                 cell.setText(text)
-        for cells, row in zip(self._cells[1:], texts[1:], strict=True):
+        for cells, row in zip(self._cells[1:], texts[1:], strict=False):
             for cell, head, text in zip(cells[1:], texts[0][1:], row[1:], strict=True):
                 cell.setAccessibleName(f"{row[0]}, {head}: {text or '–'}")  # one by one it says nothing else
         self._grid.setColumnStretch(len(texts[0]), 1)

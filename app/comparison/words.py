@@ -105,7 +105,7 @@ class FigureRow:
 def figure_rows(one: Transcript | None, other: Transcript | None) -> tuple[FigureRow, ...]:
     """The figures below the texts; a dash stands where nobody told one."""
     told = tuple(each.statistics if each else None for each in (one, other))
-    return (
+    rows = [
         _row(tr("Tokens per second"), told, lambda each: each.tokens_per_second, ".1f"),
         _row(tr("Tokens per pass"), told, lambda each: each.tokens_per_pass, ".2f"),
         _row(tr("Tokens"), told, lambda each: each.new_tokens, ",.0f"),
@@ -113,7 +113,15 @@ def figure_rows(one: Transcript | None, other: Transcript | None) -> tuple[Figur
         _row(tr("Guessed tokens"), told, lambda each: each.drafted_nodes, ",.0f"),
         _row(tr("Seconds of writing"), told, lambda each: each.seconds.decode, ".2f"),
         _row(tr("Seconds to the first token"), told, lambda each: each.first_token_seconds, ".2f"),
-    )
+    ]
+    if any(each and each.experts_used for each in told):  # else it is no mixture, or nobody counted
+        rows.append(_row(tr("Experts per pass"), told, lambda each: each.experts_used / max(1, each.passes), ",.0f"))
+        rows.append(_row(tr("Of these, computed as stored"), told, _experts_as_stored, ",.0f"))
+    return tuple(rows)
+
+
+def _experts_as_stored(told: Statistics) -> float:
+    return told.experts_in_place / max(1, told.passes)
 
 
 def _row(name: str, told: Sequence[Statistics | None], value: Callable[[Statistics], float], form: str) -> FigureRow:

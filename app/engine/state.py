@@ -90,15 +90,16 @@ class EngineState:
 
 
 def describe_pair(pair: Loaded) -> str:
-    """Such as `demo-target + demo-draft on cpu, float32`, with how many layers are streamed, and from where.
+    """Such as `demo-target + demo-draft on cpu, float32`, with how many layers, or experts of these, come from where.
 
     Behind that stands what of the target is not used.
     """
     names = pair.target.name if pair.draft is None else f"{pair.target.name} + {pair.draft.name}"
+    only_experts = pair.residence is not None and pair.residence.only_experts
+    layers = tr("{count} of {total} layers from {place}")
+    said = tr("experts of {count} of {total} layers from {place}") if only_experts else layers
     streamed = [
-        tr("{count} of {total} layers from {place}").format(
-            count=pair.tiers.count(tier), total=len(pair.tiers), place=place
-        )
+        said.format(count=pair.tiers.count(tier), total=len(pair.tiers), place=place)
         for tier, place in (("ram", "RAM"), ("ssd", "SSD"))
         if tier in pair.tiers
     ]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.engine.steps import plausible
-from app.i18n.number_text import Number, share_text
+from app.i18n.number_text import Number, share_text, short_time
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from engine.protocol.messages import Statistics
@@ -169,7 +169,7 @@ def _figures(told: Statistics) -> dict[str, object]:
     return {
         "rate": Number(told.tokens_per_pass),
         "nodes": Number(told.drafted_nodes / told.passes if told.passes else 0.0),
-        "time": _time(spent.decode / told.passes if told.passes else 0.0),
+        "time": short_time(spent.decode / told.passes if told.passes else 0.0),
         "draft": share_text(shares.draft),
         "link": share_text(shares.link),
         "compute": share_text(shares.compute),
@@ -177,12 +177,6 @@ def _figures(told: Statistics) -> dict[str, object]:
         "short": share_text(min(1.0, told.short_passes / max(1, told.passes))),
         "reading": share_text(spent.prefill / whole if whole else 0.0),
     }
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{Number(seconds):.1f} s"
-    return f"{Number(seconds * 1000):.0f} ms" if seconds >= 0.01 else f"{Number(seconds * 1000):.1f} ms"
 
 
 _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {

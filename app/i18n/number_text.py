@@ -29,6 +29,13 @@ def share_text(share: float) -> str:
     return tr("{percent:.0f}%").format(percent=Number(share * 100))
 
 
+def short_time(seconds: float) -> str:
+    """The time of one pass or the like, such as `1.5 s`, `40 ms` or `2.5 ms`."""
+    if seconds >= 1:
+        return f"{Number(seconds):.1f} s"
+    return f"{Number(seconds * 1000):.0f} ms" if seconds >= 0.01 else f"{Number(seconds * 1000):.1f} ms"
+
+
 def size_text(count: float) -> str:
     """A number of bytes, such as `1.6 GB`, in German `1,6 GB`."""
     return localised(units.size_text(count))

@@ -1,4 +1,4 @@
-"""The Qt application and its process: files that a desktop hands over, signals, a lost display, garbage collection.
+"""The Qt application and its process: files that a desktop hands over, signals, displays, garbage collection.
 
 Garbage is collected in the window's thread alone: what belongs to Qt must not be taken apart in another.
 """
@@ -7,7 +7,8 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 from PySide6.QtCore import (
@@ -19,6 +20,7 @@ from PySide6.QtCore import (
     QtMsgType,
     Signal,
     qInstallMessageHandler,
+    qWarning,
 )
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
@@ -153,6 +155,28 @@ class DisplayWatch:
         if any(each in words for each in _LAST_WORDS) and not self._is_lost:
             self._is_lost = True
             self._lost()
+
+
+@contextmanager
+def opening_display(refused: Callable[[str], object]) -> Iterator[None]:
+    """While Qt looks for a display: where there is none to be had, `refused` is called with what Qt says of it.
+
+    Qt then ends the program by a signal, which leaves a core file and none of our words; so `refused` has to end it.
+    """
+    said: list[str] = []
+
+    def on_message(kind: QtMsgType, _context: QMessageLogContext, words: str) -> None:
+        if kind is QtMsgType.QtFatalMsg:
+            refused("; ".join(" ".join(each.split()).rstrip(".") for each in said) or words)
+        said.append(words)
+
+    qInstallMessageHandler(on_message)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(None)
+    for words in said:
+        qWarning(words)
 
 
 _INTERVAL_MS = 500

@@ -1,18 +1,22 @@
 """Imports heavy modules after the first paint of the window, then runs what was deferred."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
 
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
-from app.system.background import Stop
+from app.system.imports import ImportsInTurns
 from app.ui.jobs import Task
 
-_log = logging.getLogger(__name__)
+BESIDE = (
+    "numpy",
+    "numpy.ma",  # numpy reads it in the window's thread when the first chart or tree is drawn, for 8 ms
+    "psutil",
+    "markdown_it",
+    "pygments.styles.friendly",
+)
+"""Of what the following need, the packages that make no types of Qt: no turn of the window has to wait for them."""
 
 LATER = (
     "app.tree.panel",
@@ -22,22 +26,22 @@ LATER = (
     "app.chat.generation.popover",
     "app.preferences.pages",
     "app.library.picker.dialog",
-    "numpy.ma",  # numpy reads it in the window's thread when the first chart or tree is drawn, for 8 ms
-    "pygments.styles.friendly",
 )
 """What the first question and the first clicks need, but the first picture of the window does not."""
 
+_PAUSE_MS = 2  # for the window itself, between two turns of the thread
 _LONGEST_MS = 2000  # after which a window that is not painted, such as a minimised one, goes on all the same
 
 
 class DeferredWork(QObject):
     """Begins with the first paint of a window. Modules are read in a thread, then each work has a turn of its own."""
 
-    def __init__(self, window: QWidget, modules: Sequence[str] = LATER) -> None:
+    def __init__(self, window: QWidget, beside: Sequence[str] = BESIDE, modules: Sequence[str] = LATER) -> None:
         super().__init__(window)
         self._works: deque[Callable[[], None]] = deque()
-        self._stop = Stop()
-        self._reading = Task("read ahead", partial(_read, modules, self._stop), self)
+        self._imports = ImportsInTurns(beside, modules)
+        self.destroyed.connect(self._imports.stop)  # nobody gives turns any more
+        self._reading = Task("read ahead", self._imports.read, self)
         self._reading.done.connect(self._on_read)
         self._beginning = QTimer(self, singleShot=True)
         self._beginning.timeout.connect(self._on_beginning)
@@ -53,8 +57,9 @@ class DeferredWork(QObject):
             self._turn.start()
 
     def stop(self) -> None:
-        """Read no further module: the program ends."""
-        self._stop.ask()
+        """Read no further module, and do nothing more: the window has closed."""
+        self._imports.stop()
+        self._works.clear()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Look for the first paint; take no event."""
@@ -70,24 +75,17 @@ class DeferredWork(QObject):
             self._beginning.start(0)
         else:
             self._reading.start()
+            self._turn.start(_PAUSE_MS)
 
     def _on_read(self) -> None:
         self._is_read = True
-        self._turn.start()
+        self._turn.start(0)
 
     def _on_turn(self) -> None:
-        if self._works:
+        if not self._is_read:
+            self._imports.let_go_on()
+            self._turn.start(_PAUSE_MS)
+        elif self._works:
             work = self._works.popleft()
             self._turn.start()
             work()
-
-
-def _read(modules: Sequence[str], stop: Stop) -> None:
-    """In a thread: all this in the window's own would keep it from answering for a quarter of a second."""
-    for name in modules:
-        if stop.asked:
-            return
-        try:
-            import_module(name)
-        except Exception:  # noqa: BLE001  # the first use raises the same error, where it can be told
-            _log.exception("%s could not be read ahead", name)

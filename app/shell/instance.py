@@ -32,7 +32,8 @@ def socket_names(data: Path) -> Iterator[str]:
     if os.name != "posix":
         yield name
         return
-    for folder in (_runtime_folder(), data, _temporary_folder()):
+    for place in (_runtime_folder, lambda: data, _temporary_folder):
+        folder = place()
         path = folder / name
         if len(os.fsencode(path)) <= _LONGEST_PATH and is_private(folder):
             yield str(path)

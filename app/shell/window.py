@@ -301,6 +301,7 @@ class MainWindow(QMainWindow):
 
     def leave(self, goes_alone: bool) -> None:
         """Write what is new; where other windows stay, end what was asked here, and be gone for good."""
+        self.deferred.stop()
         if goes_alone:
             self.chat.leave()
             self.engine.close()

@@ -52,8 +52,8 @@ def build_window(
     garbage = Garbage(window.program)
     window.deferred.do(gc.freeze)
     window.deferred.do(garbage.begin)
+    window.program.closed.connect(garbage.begin)  # it may have been this one, before its turn came
     window.program.closing.connect(garbage.end)
-    window.program.closing.connect(window.deferred.stop)
     return window
 
 

@@ -103,6 +103,9 @@ class RecordingBar(QWidget):
         self.show()
 
 
+_GAP = 2  # logical pixels, between the ribbon and the buttons
+
+
 class Timeline(QWidget):
     """Moves a `Player`, and shows where it is. Hidden as long as there is nothing to choose from."""
 
@@ -130,6 +133,16 @@ class Timeline(QWidget):
         self._connect()
         self.refresh()
 
+    @property
+    def ribbon_height(self) -> int:
+        """Logical pixels that the ribbon takes now."""
+        return self.full_ribbon_height if self.isVisible() and not self.ribbon.isHidden() else 0
+
+    @property
+    def full_ribbon_height(self) -> int:
+        """Logical pixels that the ribbon takes where it is shown, with the gap to the buttons."""
+        return self.ribbon.sizeHint().height() + _GAP
+
     def refresh(self) -> None:
         """Show where the player is."""
         player, count = self._player, len(self._player.history)
@@ -144,7 +157,7 @@ class Timeline(QWidget):
     def _lay_out(self) -> None:
         row = flow_of((self.back, self.play, self.forth, self.place, None, self.speed, self.live), 4, self)
         row.setContentsMargins(8, 0, 4, 4)
-        fill(self, (self.ribbon, row), 2)
+        fill(self, (self.ribbon, row), _GAP)
 
     def _connect(self) -> None:
         player = self._player

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QShowEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedLayout, QVBoxLayout, QWidget
 
 from app.engine.listener import EventListener, takes
@@ -101,6 +101,7 @@ class TreePanel(QWidget, EventListener):
         self._is_answering = False
         self.motion = Motion(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
+        self._leaves_room = False  # for the strip
         self._live = Live(self._strip, self._requests, self, self._is_growth_seen)
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
@@ -139,6 +140,7 @@ class TreePanel(QWidget, EventListener):
     @takes(Loaded)
     def _on_loaded(self, event: Loaded) -> None:
         self._advice.set_plan(event.small_trees)
+        self._leaves_room = False
 
     @takes(Finished, Failed)
     def _on_ended(self, event: Finished | Failed) -> None:
@@ -217,8 +219,19 @@ class TreePanel(QWidget, EventListener):
         self._elsewhere.set_colors(colors.tree)
         self._timeline.ribbon.set_colors(colors.tree)
 
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Without the ribbon, which makes room where the window is low."""
+        return super().minimumSizeHint() - QSize(0, self._timeline.ribbon_height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where the panel is low the tree and what is told of it come before the ribbon."""
+        super().resizeEvent(event)
+        self._share_room()
+
     def event(self, event: QEvent) -> bool:
-        """Escape ends the explanation of a round before it stops an answer."""
+        """Escape ends the explanation of a round before it stops an answer; other parts may have come or gone."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._share_room()
         is_key = event.type() == QEvent.Type.ShortcutOverride  # events also come before there is an explainer
         return (is_key and self._explainer.is_running and claims_escape(event)) or bool(super().event(event))
 
@@ -254,6 +267,13 @@ class TreePanel(QWidget, EventListener):
         return self._shown[1] if self._shown else None
 
     # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def _share_room(self) -> None:
+        """Layers that have passed will pass again: the ribbon does not come and go with them."""
+        self._leaves_room = self._leaves_room or self._strip.isVisible()
+        passing = self._strip.sizeHint().height() if self._leaves_room and not self._strip.isVisible() else 0
+        needed = self.minimumSizeHint().height() + passing + self._timeline.full_ribbon_height
+        self._timeline.ribbon.setVisible(self.height() >= needed)
 
     def _lay_out(self) -> None:
         self.setAutoFillBackground(True)

@@ -19,7 +19,6 @@ from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint
 from engine.model.device import choose_device
 from engine.model.facts import open_facts
-from engine.model.heads.multi_token import has_heads
 from engine.model.model_folder import ModelRole, find_model
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
@@ -141,6 +140,5 @@ def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint) 
         seconds_per_pass=forecast.seconds_per_pass,
         tokens_per_pass=forecast.tokens_per_pass,
         tokens_per_second=forecast.tokens_per_second,
-        heads=has_heads(target),
         context_note=plan.note if plan.verdict != "no" else "",  # else the reason ends with it
     )

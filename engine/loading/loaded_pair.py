@@ -406,6 +406,7 @@ def _residence(plan: Plan, share: HostShare) -> Residence:
         shared=room.shared,
         stream_bytes_per_second=_stream_bytes_per_second(plan),
         pinned=Holding(share.pinned, share.pinned + share.pageable),
+        only_experts=plan.arrangement.trunks,
     )
 
 

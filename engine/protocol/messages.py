@@ -16,7 +16,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 7
+PROTOCOL = 8
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -417,8 +417,7 @@ class Appraised:
     """What a pair would take and give. `verdict` is the slowest place a pass depends on, `no` if it does not fit.
 
     `reason` says so in a sentence. `device` is where it would compute, `cpu` or `cuda`; `parameters` and
-    `context_tokens` are the target's. `heads`: the target comes with heads that could be its draft (`OWN_HEADS`). Where
-    the pair cannot be planned at all, only verdict and reason say anything.
+    `context_tokens` are the target's. Where the pair cannot be planned at all, only verdict and reason say anything.
 
     `ways`: what each way to run it gives; `trees` says whether a tree pays, `advice` what would be faster, and `basis`
     where the figures come from, all in sentences. `measured_at`: when rates were measured here; empty: assumed.
@@ -436,7 +435,6 @@ class Appraised:
     seconds_per_pass: float = 0.0
     tokens_per_pass: float = 0.0
     tokens_per_second: float = 0.0
-    heads: bool = False
     ways: tuple[WayTold, ...] = ()
     trees: str = ""
     advice: tuple[str, ...] = ()

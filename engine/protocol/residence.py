@@ -21,7 +21,8 @@ class Residence:
 
     `stream_bytes_per_second`: at most so much of the streamed layers arrives, by the rates that were measured on this
     machine; 0 where nothing streams, or experts come one by one. `pinned`: of the RAM that a GPU copies layers from
-    (`room`), what it copies from at full speed (`taken`).
+    (`room`), what it copies from at full speed (`taken`). `only_experts`: all but the experts of the layers that are
+    kept elsewhere is on the device.
     """
 
     layer_bytes: tuple[int, ...] = ()
@@ -30,3 +31,4 @@ class Residence:
     shared: bool = True
     stream_bytes_per_second: float = 0.0
     pinned: Holding = Holding()
+    only_experts: bool = False

@@ -1952,8 +1952,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
+            <source>Experts per pass</source>
+            <translation>Experten je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
             <source>Guessed tokens</source>
             <translation>Geratene Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Of these, computed as stored</source>
+            <translation>Davon gerechnet, wie gespeichert</translation>
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
@@ -2580,6 +2590,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/state.py" />
             <source>Starting engine</source>
             <translation>Rechenprozess startet</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
+            <source>experts of {count} of {total} layers from {place}</source>
+            <translation>Experten von {count} der {total} Schichten aus {place}</translation>
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -4254,8 +4269,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
-            <source>about {count:.1f} tokens per pass</source>
-            <translation>etwa {count:.1f} Token je Durchlauf</translation>
+            <source>about {count:.1f} tokens per pass of {time}</source>
+            <translation>etwa {count:.1f} Token je Durchlauf von {time}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -5152,6 +5167,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/ways_box.py" />
             <source>Every way to run it</source>
             <translation>Alle Wege, es laufen zu lassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>Of its layers, {device} stay where they are computed, {ram} come from RAM and {ssd} from SSD. A pass and its drafting take {time} and give {count:.1f} tokens.</source>
+            <translation>Von seinen Schichten bleiben {device}, wo sie gerechnet werden, {ram} kommen aus dem RAM und {ssd} von der SSD. Ein Durchlauf mit dem Entwerfen dauert {time} und gibt {count:.1f} Token.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/ways_box.py" />
@@ -7836,6 +7856,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/charts/memory_picture.py" />
             <source>Draft, context, working space and the like, at most</source>
             <translation>Entwurf, Kontext, Arbeitsspeicher und dergleichen, höchstens</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Experts of layer {number} in RAM</source>
+            <translation>Experten der Schicht {number} im RAM</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/charts/memory_picture.py" />
+            <source>Experts of layer {number} on SSD</source>
+            <translation>Experten der Schicht {number} auf SSD</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/charts/memory_picture.py" />

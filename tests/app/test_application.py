@@ -159,6 +159,38 @@ def test_the_application_icon_is_there_at_every_size(qapp: QApplication) -> None
     assert {size.width() for size in application_icon().availableSizes()} >= {16, 32, 256}
 
 
+INTERRUPTED = """
+import os, signal, sys
+from contextlib import suppress
+
+signal.signal(signal.SIGINT, {handler})
+
+class Interrupting:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "app.main":
+            with suppress(KeyboardInterrupt):  # as Qt's bindings do in the middle of an import
+                os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting)
+from app.__main__ import main
+main(["--version"])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
+@pytest.mark.parametrize(
+    ("handler", "code"),
+    [("signal.default_int_handler", -signal.SIGINT), ("signal.SIG_IGN", 0)],
+    ids=["asked", "ignored"],
+)
+def test_an_interrupt_while_the_window_is_imported_is_not_lost(handler: str, code: int) -> None:
+    """A program in the background of a shell ignores it."""
+    script = INTERRUPTED.format(handler=handler)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
 FAILING = """
 import sys
 from PySide6.QtWidgets import QApplication
@@ -235,6 +267,23 @@ def test_python_ends_when_no_thread_is_at_work_and_is_left_out_where_one_stays(
     assert done.returncode == 0, done.stderr
     assert done.stdout == ("Python has ended\n" if work < patience else "")
     assert ("these threads still run: a long work" in done.stderr) == (work > patience)
+
+
+def test_a_display_that_cannot_be_had_is_one_line_and_2_not_a_core_file(tmp_path: Path) -> None:
+    """As where a session has ended, or a library that Qt needs is missing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "--data-dir", str(tmp_path / "data")],
+        cwd=ROOT,
+        env=os.environ | {"QT_QPA_PLATFORM": "of-no-system"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: There is no display (")
+    assert "of-no-system" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")

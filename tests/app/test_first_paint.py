@@ -17,9 +17,10 @@ from pytestqt.qtbot import QtBot
 
 from app.settings.store import SettingsFile
 from app.shell import deferred
-from app.shell.deferred import LATER, DeferredWork
+from app.shell.deferred import BESIDE, LATER, DeferredWork
 from app.shell.window import MainWindow
 from app.shell.wiring import connected_window
+from app.system import imports
 from app.system.paths import Folders
 from app.tree.picture.moving.layer_strip import LayerStrip
 from app.tree.widgets import EMPTY
@@ -54,13 +55,26 @@ HEAVY = {
         "PIL",
     ),
     *(("ctypes",) if sys.platform == "linux" else ()),
+    *BESIDE,
     *LATER,
 }
 
 SCRIPT = """
-import gc, json, sys
+import builtins, gc, json, sys, threading
 from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QObject
+beside, in_turns = [], []
+build = builtins.__build_class__
+def watched(*arguments, **named):
+    made = build(*arguments, **named)
+    if isinstance(made, type(QObject)) and threading.current_thread() is not threading.main_thread():
+        frame, calls = sys._current_frames()[threading.main_thread().ident], []
+        while frame is not None:
+            calls.append(frame.f_code.co_name)
+            frame = frame.f_back
+        (in_turns if "let_go_on" in calls else beside).append(made.__name__)
+    return made
+builtins.__build_class__ = watched
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
 import app.main
@@ -85,7 +99,7 @@ searched = []
 window.deferred.do(lambda: searched.append(any(each is window.tree._panel for each in gc.get_objects())))
 while watch.seen is None or window.tree._panel is None or not searched:
     application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
-print(json.dumps([had_window, engine, watch.seen, [*sys.modules], *searched]))
+print(json.dumps([had_window, engine, watch.seen, [*sys.modules], *searched, in_turns, beside]))
 window.close()
 link.wait_closed()
 """
@@ -97,11 +111,13 @@ def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "data")]
     environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    had_window, engine, painted, settled, searched = json.loads(done.stdout.splitlines()[-1])
+    had_window, engine, painted, settled, searched, in_turns, beside = json.loads(done.stdout.splitlines()[-1])
     assert not had_window, "the engine is started before the window is imported"
     assert engine, "and so it was"
     assert set(painted) & HEAVY == set()
-    assert set(LATER) <= set(settled)
+    assert {*BESIDE, *LATER} <= set(settled)
+    assert in_turns
+    assert not beside, "Qt's types are made only while no other thread asks for one: that crashed now and then"
     assert not searched, "the panel lives as long as the window: the search for garbage leaves it out"
 
 
@@ -146,7 +162,7 @@ def test_a_question_before_the_panel_is_made_is_seen_in_it(late: MainWindow, lin
 def test_each_work_has_a_turn_when_the_modules_are_read(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = DeferredWork(window, ["no.such.module", "json"]), list[int]()
+    late, done = DeferredWork(window, ["no.such.module"], ["no.such.either", "json"]), list[int]()
     late.do(lambda: done.append(1))
     late.do(lambda: done.append(2))
     QApplication.processEvents()
@@ -162,10 +178,10 @@ def test_a_module_that_is_broken_holds_nothing_up(qtbot: QtBot, monkeypatch: pyt
     def read(name: str) -> None:
         raise AttributeError(name)
 
-    monkeypatch.setattr(deferred, "import_module", read)
+    monkeypatch.setattr(imports, "import_module", read)
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = DeferredWork(window, ["broken"]), list[int]()
+    late, done = DeferredWork(window, ["broken"], ["broken too"]), list[int]()
     late.do(lambda: done.append(1))
     window.show()
     qtbot.waitUntil(lambda: done == [1])
@@ -175,17 +191,20 @@ def test_no_further_module_is_read_when_the_program_ends(qtbot: QtBot, monkeypat
     read = list[str]()
     window = QWidget()
     qtbot.addWidget(window)
-    late = DeferredWork(window, ["first", "second"])
+    late = DeferredWork(window, ["first"], ["second", "third"])
 
     def read_and_end(name: str) -> None:
         read.append(name)
-        late.stop()
+        if name == "second":
+            late.stop()
 
-    monkeypatch.setattr(deferred, "import_module", read_and_end)
-    late.do(lambda: read.append("over"))
+    monkeypatch.setattr(imports, "import_module", read_and_end)
+    late.do(lambda: read.append("a panel that nobody sees"))
     window.show()
-    qtbot.waitUntil(lambda: "over" in read)
-    assert read == ["first", "over"]
+    with qtbot.waitSignal(late._reading.done):
+        pass
+    QApplication.processEvents()
+    assert read == ["first", "second"]
 
 
 class Painted(QWidget):
@@ -203,10 +222,10 @@ def test_a_paint_that_is_late_comes_before_the_modules(qtbot: QtBot, monkeypatch
     """A machine may be so busy that the window is painted later than one that never is would be waited for."""
     order = list[str]()
     monkeypatch.setattr(deferred, "_LONGEST_MS", 1)
-    monkeypatch.setattr(deferred, "_read", lambda _modules, _stop: order.append("read"))
+    monkeypatch.setattr(imports.ImportsInTurns, "read", lambda _self: order.append("read"))
     window = Painted(order)
     qtbot.addWidget(window)
-    late = DeferredWork(window, ())
+    late = DeferredWork(window, (), ())
     late.do(lambda: order.append("done"))
     window.show()
     time.sleep(0.02)
@@ -218,7 +237,7 @@ def test_a_window_that_is_never_painted_goes_on_too(qtbot: QtBot, monkeypatch: p
     monkeypatch.setattr(deferred, "_LONGEST_MS", 1)
     window = QWidget()
     qtbot.addWidget(window)
-    late, done = DeferredWork(window, ()), list[int]()
+    late, done = DeferredWork(window, (), ()), list[int]()
     late.do(lambda: done.append(1))
     QApplication.sendEvent(window, QShowEvent())
     assert QShowEvent().type() == QEvent.Type.Show

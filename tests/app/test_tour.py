@@ -169,6 +169,18 @@ def test_it_follows_what_it_points_at(told: MainWindow, qtbot: QtBot) -> None:
     assert shown.isVisible(), "there is no answer any more: it points at where one can ask"
 
 
+def test_it_goes_along_into_a_window_of_its_own_with_the_focus(told: MainWindow, qtbot: QtBot) -> None:
+    """On its way it is hidden for a moment, and asked where the focus is to go: an error there ended the program."""
+    told.begin_tour()
+    bubble = callout(told)
+    bubble.hide()
+    assert not bubble.focusNextPrevChild(True)
+    bubble.show()
+    bubble.next.setFocus()
+    told.tree_dock.setFloating(True)
+    qtbot.waitUntil(lambda: bubble.parentWidget() is told.tree_dock and bubble.isVisible())
+
+
 def test_before_anything_was_asked_it_says_what_will_be_there(open_window: OpenWindow, link: FakeLink) -> None:
     window = open_window(link)
     window.tour.begin()

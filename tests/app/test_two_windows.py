@@ -364,3 +364,16 @@ def test_what_one_window_searches_the_other_does_not_find(
         other.conversations.panel.search_requested.emit("bear")
     qtbot.waitUntil(lambda: all(found.values()))
     assert [len(got) for got in found.values()] == [1, 1]
+
+
+def test_a_window_that_closes_reads_nothing_ahead_any_more(
+    window: MainWindow, other: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread would wait for turns that nobody gives, and the program for its thread."""
+    stopped = list[MainWindow]()
+    for each in (window, other):
+        monkeypatch.setattr(each.deferred, "stop", lambda each=each: stopped.append(each))
+    other.close()
+    assert stopped == [other]
+    window.close()
+    assert stopped == [other, window]

@@ -344,11 +344,11 @@ def prove_jobs(name: str, case: Case) -> None:
 
 
 def prove_reading_ahead(case: Case) -> None:
-    case.patch.setattr("app.shell.deferred._read", case.fail)
+    case.patch.setattr("app.system.imports.ImportsInTurns.read", case.fail)
     window = QWidget()
     case.bot.addWidget(window)
     done: list[bool] = []
-    deferred = DeferredWork(window, ())
+    deferred = DeferredWork(window, (), ())
     deferred.do(lambda: done.append(True))
     window.show()
     case.bot.waitUntil(lambda: done == [True])

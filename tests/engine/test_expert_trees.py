@@ -80,6 +80,12 @@ def test_trees_of_a_loaded_mixture_know_its_experts(
     assert grown, "no tree was grown by its experts"
 
 
+def test_only_experts_of_a_mixture_stream_where_they_come_one_by_one(engine: Engine) -> None:
+    residence = engine.describe(1, 0.0).residence
+    assert residence is not None
+    assert residence.only_experts
+
+
 def test_sampled_trees_of_a_mixture_are_small(engine: Engine) -> None:
     """Its draft is as large as itself: no further node pays for its level, and the answer says so."""
     options = GenerateOptions(SamplingOptions(1.0, seed=4), SpeculationOptions(method="sequoia"), 8, ignore_eos=True)

@@ -160,6 +160,8 @@ def combined_statistics(before: Statistics | None, now: Statistics | None) -> St
         drafted_nodes=before.drafted_nodes + now.drafted_nodes,
         first_token_seconds=before.first_token_seconds or now.first_token_seconds,
         bytes_streamed=before.bytes_streamed + now.bytes_streamed,
+        experts_used=before.experts_used + now.experts_used,
+        experts_in_place=before.experts_in_place + now.experts_in_place,
         short_passes=before.short_passes + now.short_passes,
         seconds=_combined_seconds(before.seconds, now.seconds),
     )

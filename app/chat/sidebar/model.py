@@ -30,43 +30,52 @@ class ConversationModel(QAbstractListModel):
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows. A row that was there before stays the current and the selected one, wherever it is now."""
-        before, after = [_key(row) for row in self._rows], [_key(row) for row in rows]
+        head, tail = _same_ends(self._rows, rows)  # of thousands of chats one is saved at a time
+        former, new = self._rows[head : len(self._rows) - tail], rows[head : len(rows) - tail]
+        before, after = [_key(row) for row in former], [_key(row) for row in new]
         kept = set(before) & set(after)
         gone, come = _runs_without(before, kept), _runs_without(after, kept)
         is_unique = len(set(before)) == len(before) and len(set(after)) == len(after)
-        if not kept or not is_unique or len(gone) + len(come) > _MOST_STEPS:
+        if not (kept or head or tail) or not is_unique or len(gone) + len(come) > _MOST_STEPS:
             self.beginResetModel()
             self._rows = list(rows)
             self.endResetModel()
             return
         for first, last in reversed(gone):
-            self.beginRemoveRows(QModelIndex(), first, last)
-            del self._rows[first : last + 1]
+            self.beginRemoveRows(QModelIndex(), head + first, head + last)
+            del self._rows[head + first : head + last + 1]
             self.endRemoveRows()
-        self._reorder([key for key in after if key in kept])
+        self._reorder(head, [key for key in after if key in kept])
         for first, last in come:
-            self.beginInsertRows(QModelIndex(), first, last)
-            self._rows[first:first] = rows[first : last + 1]
+            self.beginInsertRows(QModelIndex(), head + first, head + last)
+            self._rows[head + first : head + first] = new[first : last + 1]
             self.endInsertRows()
-        self._update(rows)
+        self._update(head, new)
 
-    def _reorder(self, keys: Sequence[_Key]) -> None:
-        """Bring the rows into this order."""
-        before = [_key(row) for row in self._rows]
+    def _reorder(self, head: int, keys: Sequence[_Key]) -> None:
+        """Bring the rows behind the first `head` into this order, as many as there are keys."""
+        end = head + len(keys)
+        before = [_key(row) for row in self._rows[head:end]]
         if before == keys:
             return
         self.layoutAboutToBeChanged.emit()
         places = {key: number for number, key in enumerate(keys)}
         known = self.persistentIndexList()
-        moved = [places[before[index.row()]] for index in known]
-        self._rows.sort(key=lambda row: places[_key(row)])
+        rows = [index.row() for index in known]
+        moved = [head + places[before[row - head]] if head <= row < end else row for row in rows]
+        self._rows[head:end] = sorted(self._rows[head:end], key=lambda row: places[_key(row)])
         self.changePersistentIndexList(known, [self.index(number) for number in moved])
         self.layoutChanged.emit()
 
-    def _update(self, rows: Sequence[Row]) -> None:
-        """Take over what is new in rows that stay where they are."""
-        changed = [number for number, pair in enumerate(zip(self._rows, rows, strict=True)) if pair[0] != pair[1]]
-        self._rows = list(rows)
+    def _update(self, head: int, rows: Sequence[Row]) -> None:
+        """Take over what is new in rows that stay where they are, behind the first `head`.
+
+        Qt lays out all rows again for each that is said to have changed: what nobody sees, as its time, is not said.
+        """
+        end = head + len(rows)
+        pairs = enumerate(zip(self._rows[head:end], rows, strict=True), head)
+        changed = [number for number, (one, other) in pairs if _shown(one) != _shown(other)]
+        self._rows[head:end] = rows
         if changed:
             self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
 
@@ -169,6 +178,30 @@ class ConversationModel(QAbstractListModel):
             self.pinned.emit(dragged.record.id, pins)
         if not pins and header.folder != dragged.record.folder:
             self.moved.emit(dragged.record.id, header.folder)
+
+
+def _same_ends(before: Sequence[Row], after: Sequence[Row]) -> tuple[int, int]:
+    """How many rows are the same at the beginning, and how many at the end."""
+    most = min(len(before), len(after))
+    head = next((place for place in range(most) if not _is_same(before[place], after[place])), most)
+    most -= head
+    tail = next((place for place in range(most) if not _is_same(before[-1 - place], after[-1 - place])), most)
+    return head, tail
+
+
+def _shown(row: Row) -> tuple[object, ...]:
+    """All that is seen of a row."""
+    if isinstance(row, HeaderRow):
+        return row.text, row.folder, row.count
+    return row.record.shown_title, row.folder_elsewhere, row.record.is_pinned, row.excerpt
+
+
+def _is_same(one: Row, other: Row) -> bool:
+    """Whether two rows are the same for sure; told without comparing all of two records."""
+    if isinstance(one, ChatRow) and isinstance(other, ChatRow):
+        same_words = one.excerpt == other.excerpt and one.message == other.message
+        return one.record is other.record and same_words and one.is_found is other.is_found
+    return one == other
 
 
 def _key(row: Row) -> _Key:

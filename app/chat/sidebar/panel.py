@@ -80,6 +80,8 @@ class ConversationsPanel(QWidget):
         column.addWidget(self.deleted_tool)
         self._pause = QTimer(self, singleShot=True, interval=_SEARCH_MS)
         self._pause.timeout.connect(self._on_search_paused)
+        self._edited = QTimer(self, singleShot=True, interval=0)
+        self._edited.timeout.connect(self._refresh)
         self.search.textChanged.connect(self._on_search_edited)
         self.search.returnPressed.connect(self._on_search_accepted)
         self.model.renamed.connect(self.renamed)
@@ -92,7 +94,7 @@ class ConversationsPanel(QWidget):
         view.setAccessibleName(tr("Conversations"))
         view.setModel(self.model)
         delegate = ConversationDelegate(colors, view)
-        delegate.closeEditor.connect(lambda: QTimer.singleShot(0, self._refresh))
+        delegate.closeEditor.connect(lambda *_: self._edited.start())  # also while the list is destroyed
         view.setItemDelegate(delegate)
         view.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         view.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)

@@ -1,6 +1,7 @@
 """What the list shows, row by row: pure, from records and the time of day."""
 
 import datetime
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,8 @@ Row = HeaderRow | ChatRow
 
 def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
     """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970."""
-    begins = _day_begins(now)
+    begins, names = zip(*reversed(_day_begins(now)), strict=True)  # the earliest first
+    names = (EARLIER, *names)
     pinned: list[ChatRow] = []
     folders: dict[str, list[ChatRow]] = {}
     ages: dict[str, list[ChatRow]] = {name: [] for name in (TODAY, YESTERDAY, WEEK, MONTH, EARLIER)}
@@ -53,7 +55,7 @@ def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
         elif each.folder:
             folders.setdefault(each.folder, []).append(ChatRow(each))
         else:
-            ages[_age(each.updated, begins)].append(ChatRow(each))
+            ages[names[bisect_right(begins, each.updated)]].append(ChatRow(each))
     named = {HeaderRow(name, name, len(folders[name])): folders[name] for name in sorted(folders, key=str.casefold)}
     return _flat({HeaderRow(PINNED): pinned, **named, **{HeaderRow(name): found for name, found in ages.items()}})
 
@@ -92,13 +94,8 @@ def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:
     return rows
 
 
-def _age(updated: float, begins: Sequence[tuple[float, str]]) -> str:
-    """The group of a conversation by its last change; days begin at local midnight."""
-    return next((name for begin, name in begins if updated >= begin), EARLIER)
-
-
 def _day_begins(now: float) -> list[tuple[float, str]]:
-    """When each group begins, in seconds since 1970, the latest first."""
+    """When each group begins, in seconds since 1970, the latest first; days begin at local midnight."""
     today = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).astimezone().date()
     groups = ((0, TODAY), (1, YESTERDAY), (7, WEEK), (30, MONTH))
     midnights = [

@@ -5,7 +5,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QScrollArea, QStackedLayout, QWidget
 
 from app.hub.failures import HubError, Reason
-from app.i18n.number_text import Number, size_text
+from app.i18n.number_text import Number, short_time, size_text
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -243,7 +243,9 @@ def describe_tiers(price: Appraised) -> str:
     places = _PLACES if price.device != "cpu" else _PLACES | {"device": tr("RAM, ready")}
     tiers = [_described(each, places.get(each.tier, each.tier)) for each in price.tiers if each.bytes]
     passes = (
-        tr("about {count:.1f} tokens per pass").format(count=Number(price.tokens_per_pass))
+        tr("about {count:.1f} tokens per pass of {time}").format(
+            count=Number(price.tokens_per_pass), time=short_time(price.seconds_per_pass)
+        )
         if price.tokens_per_pass
         else ""
     )

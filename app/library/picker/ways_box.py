@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
+from app.i18n.number_text import Number, short_time
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -78,9 +79,11 @@ class WaysBox(QWidget):
         asked = [way for way in ways if way.name in _AS_ASKED]
         best = max(asked, key=lambda way: (way.name == _SHOWN, way.tokens_per_second), default=None)
         for row, way in enumerate(ways):
+            explained = tip(_explained(way))
             for column, text in enumerate(_row(way)):
                 cell = label("quiet-text", text, self.table)
                 cell.setWordWrap(column == _COLUMNS - 1)
+                cell.setToolTip(explained)
                 if way is best:
                     cell.setStyleSheet("font-weight: 600")
                 self._rows.addWidget(cell, row, column)
@@ -100,6 +103,16 @@ def _row(way: WayTold) -> tuple[str, str, str, str]:
         size,
         tr("bound by {bound}").format(bound=bound) if way.is_measured else tr("assumed: {bound}").format(bound=bound),
     )
+
+
+def _explained(way: WayTold) -> str:
+    device, ram, ssd = way.tiers
+    words = tr(
+        "Of its layers, {device} stay where they are computed, {ram} come from RAM and {ssd} from SSD. A pass and its "
+        "drafting take {time} and give {count:.1f} tokens."
+    )
+    time = short_time(way.seconds)
+    return words.format(device=device, ram=ram, ssd=ssd, time=time, count=Number(way.tokens_per_pass))
 
 
 def _basis(found: Appraised) -> str:

@@ -200,8 +200,10 @@ class Callout(QWidget):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
-        """Go round within the bubble."""
+        """Go round within the bubble; Qt also asks while that is being hidden, when there is nowhere to go."""
         ways = [each for each in (self.next, self.skip, self.back) if each.isVisible() and each.isEnabled()]
+        if not ways:
+            return False
         focus = self.focusWidget()
         here = ways.index(focus) if isinstance(focus, QPushButton) and focus in ways else 0
         there = ways[(here + (1 if forward else -1)) % len(ways)]

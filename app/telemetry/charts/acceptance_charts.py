@@ -36,7 +36,7 @@ class _AcceptanceChart(Chart):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Tell the counts under the mouse."""
-        place = self.getViewBox().mapSceneToView(self.mapToScene(event.position().toPoint()))
+        place = self.view_box.mapSceneToView(self.mapToScene(event.position().toPoint()))
         QToolTip.showText(event.globalPosition().toPoint(), tip(self.words_at(float(place.x()))), self)
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
@@ -56,7 +56,7 @@ class CalibrationChart(_AcceptanceChart):
         self._dots = pg.ScatterPlotItem(size=8)
         self._marks: tuple[Mark, ...] = ()
         for item in (self._bars, self._ideal, self._curve, self._dots):
-            self.addItem(item, ignoreBounds=True)
+            self.draw(item)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
@@ -121,7 +121,7 @@ class DepthChart(_AcceptanceChart):
         self._doubtful = pg.BarGraphItem(x=[], height=[], width=_BAR_WIDTH)
         self._mark = Mark("", "#000000")
         for bars in (self._bars, self._doubtful):
-            self.addItem(bars, ignoreBounds=True)
+            self.draw(bars)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont
-from PySide6.QtWidgets import QFrame
+from PySide6.QtWidgets import QFrame, QGraphicsGridLayout
 
 from app.ui.colors import Colors
 from app.ui.widgets import keep_tips
@@ -133,25 +133,47 @@ class Drawing(pg.GraphicsObject):  # type: ignore[misc]
 _SMALLER = 0.85
 
 
-class Chart(pg.PlotWidget):  # type: ignore[misc]
-    """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it."""
+class Chart(pg.GraphicsView):  # type: ignore[misc]
+    """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it.
+
+    It does without pyqtgraph's `PlotItem`: each brings menus of fifty widgets that nobody would see, and that take most
+    of the time as a theme is switched.
+    """
 
     def __init__(self, values: Words, across: SpanWords, step: Callable[[float], float]) -> None:
         """Words for either axis; `step`: between ticks of the lower one."""
-        axes = {"left": ValueAxis(values), "bottom": SpanAxis(across, step)}
-        super().__init__(axisItems=axes, enableMenu=False)
+        super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setMouseEnabled(False, False)
-        self.hideButtons()
-        self.getPlotItem().setContentsMargins(0, 4, 16, 0)
-        self._axes = tuple(axes.values())
+        self.view_box = pg.ViewBox(enableMouse=False, enableMenu=False)
+        self._axes: tuple[Any, ...] = (ValueAxis(values), SpanAxis(across, step))
+        self._lay_out()
         self._range: tuple[tuple[float, float], float] | None = None
         self._room = QRectF()
         self._tick_lines = pg.PlotCurveItem(connect="pairs", skipFiniteCheck=True)  # at the two upper ticks
         self._tick_lines.setZValue(-10)
-        self.addItem(self._tick_lines, ignoreBounds=True)
+        self.draw(self._tick_lines)
         self.setMinimumWidth(160)
         keep_tips(self.viewport())
+
+    def _lay_out(self) -> None:
+        """An axis at the left, one below, and the picture in the corner between them."""
+        plot = pg.GraphicsWidget()
+        grid = QGraphicsGridLayout(plot)
+        grid.setContentsMargins(0, 4, 16, 0)
+        grid.setSpacing(0)
+        grid.addItem(self.view_box, 0, 1)
+        for axis, row, column in zip(self._axes, (0, 1), (0, 1), strict=True):
+            axis.linkToView(self.view_box)
+            axis.setZValue(0.5)  # as in a `PlotItem`: above the picture, but what is drawn behind that
+            axis.setFlag(axis.GraphicsItemFlag.ItemNegativeZStacksBehindParent)
+            grid.addItem(axis, row, column)
+        grid.setRowStretchFactor(0, 100)
+        grid.setColumnStretchFactor(1, 100)
+        self.setCentralItem(plot)
+
+    def draw(self, item: Any) -> None:
+        """Have this drawn from now on; what is in view does not depend on it."""
+        self.view_box.addItem(item, ignoreBounds=True)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
@@ -168,6 +190,6 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
             return self._room
         self._range = (across, top)
         self._tick_lines.setData(np.array([*across, *across]), np.array([top, top, top / 2, top / 2]))
-        self.getViewBox().setRange(xRange=across, yRange=(0.0, top * HEADROOM), padding=0, disableAutoRange=True)
+        self.view_box.setRange(xRange=across, yRange=(0.0, top * HEADROOM), padding=0, disableAutoRange=True)
         self._room = QRectF(across[0], 0.0, across[1] - across[0], top * HEADROOM)
         return self._room

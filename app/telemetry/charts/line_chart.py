@@ -103,7 +103,7 @@ class LineChart(TimeChart):
         self._values: list[NDArray[Any]] = []
         self._marks: tuple[Mark, ...] = ()
         for line in self._lines:
-            self.addItem(line, ignoreBounds=True)
+            self.draw(line)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
@@ -149,7 +149,7 @@ class BandwidthChart(LineChart):
         super().__init__(scope, rate, _BANDWIDTH_SERIES, _WIDEST)
         self._level = pg.InfiniteLine(angle=0)
         self._level.hide()
-        self.addItem(self._level, ignoreBounds=True)
+        self.draw(self._level)
 
     def show_pair(self, pair: Loaded) -> None:
         """Another pair is loaded: the level is another one."""

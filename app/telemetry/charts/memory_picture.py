@@ -93,6 +93,10 @@ _PLACES = {
     "ram": mark("Layer {number} in RAM"),
     "ssd": mark("Layer {number} on SSD"),
 }
+_OF_EXPERTS = {
+    "ram": mark("Experts of layer {number} in RAM"),
+    "ssd": mark("Experts of layer {number} on SSD"),
+}
 
 
 class MemoryPicture(QWidget):
@@ -101,6 +105,7 @@ class MemoryPicture(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._bars: tuple[Bar, ...] = ()
+        self._only_experts = False
         self._colors: Colors | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -118,6 +123,7 @@ class MemoryPicture(QWidget):
     def show_pair(self, pair: Loaded) -> None:
         """Show where the layers of another target are."""
         self._bars = bars_of(pair)
+        self._only_experts = pair.residence is not None and pair.residence.only_experts
         self.setMinimumHeight(self.sizeHint().height())
         self.setAccessibleDescription(self.text)
         self.update()
@@ -151,7 +157,9 @@ class MemoryPicture(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Say which layer is pointed at."""
         cell = self.cell_at(event.position())
-        QToolTip.showText(event.globalPosition().toPoint(), tip(describe(cell)) if cell else "", self)
+        QToolTip.showText(
+            event.globalPosition().toPoint(), tip(describe(cell, self._only_experts)) if cell else "", self
+        )
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """Captions, cells, outlines."""
@@ -193,11 +201,12 @@ class MemoryPicture(QWidget):
         return QRectF(cell.start * width, top, (cell.end - cell.start) * width, _BAR_HEIGHT)
 
 
-def describe(cell: Cell) -> str:
-    """A cell in words."""
+def describe(cell: Cell, only_experts: bool = False) -> str:
+    """A cell in words; `only_experts`: all else of a layer that is not on the device stays there."""
     weight = f", {size(cell.nbytes)}" if cell.nbytes else ""
     if cell.layer is not None:
-        return tr(_PLACES[cell.kind]).format(number=cell.layer + 1) + weight
+        words = _OF_EXPERTS.get(cell.kind) if only_experts else None
+        return tr(words or _PLACES[cell.kind]).format(number=cell.layer + 1) + weight
     what = tr("Free to be taken") if cell.kind == "free" else tr("Draft, context, working space and the like, at most")
     return what + weight
 

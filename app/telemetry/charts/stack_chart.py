@@ -112,7 +112,7 @@ class StackChart(TimeChart):
         self._item = StackItem()
         self._rows: Rows = np.zeros(0, ROW)
         self._marks: tuple[Mark, ...] = ()
-        self.addItem(self._item, ignoreBounds=True)
+        self.draw(self._item)
 
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""

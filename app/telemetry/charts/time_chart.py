@@ -30,7 +30,7 @@ class TimeChart(Chart):
         self._cross = pg.InfiniteLine(angle=90)
         self._cross.setZValue(10)
         self._cross.hide()
-        self.addItem(self._cross, ignoreBounds=True)
+        self.draw(self._cross)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.viewport().setCursor(Qt.CursorShape.CrossCursor)
@@ -118,4 +118,4 @@ class TimeChart(Chart):
 
     def _seconds(self, position: QPointF) -> float:
         scene = self.mapToScene(position.toPoint())
-        return float(self.getViewBox().mapSceneToView(scene).x())
+        return float(self.view_box.mapSceneToView(scene).x())

@@ -4,8 +4,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.chat.history.message import Message
+from app.comparison.figures_table import FiguresTable
 from app.comparison.transcript import (
     Standing,
     Transcript,
@@ -82,6 +84,25 @@ def test_figures_stand_beside_each_other_with_their_ratio() -> None:
     assert rows["Tokens per second"] == ("4.0", "1.6", "2.50")
     assert rows["Guessed tokens"] == ("128", "–", "")
     assert all(each.values == ("–", "–") and not each.ratio for each in figure_rows(None, replace(A, statistics=None)))
+
+
+def test_experts_of_a_mixture_are_counted_beside_each_other() -> None:
+    used = replace(FAST, passes=4, experts_used=48, experts_in_place=12)
+    rows = figure_rows(replace(A, statistics=used), B)
+    assert [(each.name, *each.values) for each in rows[-2:]] == [
+        ("Experts per pass", "12", "–"),
+        ("Of these, computed as stored", "3", "–"),
+    ]
+    assert len(figure_rows(A, B)) == len(rows) - 2
+
+
+def test_a_table_shows_the_rows_of_now(qtbot: QtBot) -> None:
+    table = FiguresTable()
+    qtbot.addWidget(table)
+    rows = figure_rows(replace(A, statistics=replace(FAST, experts_used=48)), B)
+    for shown in (rows, rows[:-2], rows):
+        table.show_rows(shown)
+        assert table.text.count("\n") == len(shown), "and a head"
 
 
 def test_what_an_answer_was_written_with() -> None:

@@ -151,6 +151,11 @@ def test_room_for_layers_on_their_way_is_no_place_of_layers() -> None:
     assert told == "RAM, ready: 38 layers, 1.0 GB  ·  RAM for layers on their way: 100.0 MB  ·  SSD: 42 layers, 1.0 GB"
 
 
+def test_tokens_of_a_pass_are_told_with_its_time() -> None:
+    price = Appraised(1, "ssd", "", "cuda", TIERS, tokens_per_pass=5.25, seconds_per_pass=0.4)
+    assert describe_tiers(price).endswith("about 5.2 tokens per pass of 400 ms")
+
+
 def test_what_is_unusual_about_the_context_is_told_below_its_length() -> None:
     price = Appraised(1, "device", "", "cuda", TIERS, context_tokens=2048, context_note="In 8 bits.")
     assert describe_tiers(price).splitlines()[-2:] == ["context of 2,048 tokens", "In 8 bits."]

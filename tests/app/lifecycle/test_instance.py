@@ -190,6 +190,17 @@ def test_every_place_is_private_and_short(tmp_path: Path, temporary: Path) -> No
 
 
 @posix
+def test_no_folder_is_made_where_a_better_one_is_used(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = temporary / "runtime"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    assert Path(next(socket_names(tmp_path))).parent == runtime
+    assert list(temporary.iterdir()) == [runtime]
+
+
+@posix
 def test_a_socket_at_the_old_place_is_not_asked(
     qtbot: QtBot, tmp_path: Path, temporary: Path, squat: Callable[..., None]
 ) -> None:

@@ -48,6 +48,7 @@ def test_pointing_at_a_cell_tells_its_layer(qtbot: QtBot) -> None:
     picture.show_pair(loaded())
     cell = picture.cell_at(QPointF(3, picture.fontMetrics().lineSpacing() + 10))
     assert cell is not None
-    assert describe(cell) == "Layer 1 on the device, 537 MB"
+    assert describe(cell) == describe(cell, only_experts=True) == "Layer 1 on the device, 537 MB"
+    assert describe(replace(cell, kind="ssd"), only_experts=True) == "Experts of layer 1 on SSD, 537 MB"
     assert picture.cell_at(QPointF(3, 1)) is None
     assert picture.text.startswith("GPU: 12 layers, 11.8 GB of 23.6 GB; RAM: 24 layers")

@@ -68,7 +68,7 @@ def speed(room: TelemetryDock) -> TimeChart:
 
 
 def spot(chart: TimeChart, seconds: float) -> QPointF:
-    place = chart.mapFromScene(chart.getViewBox().mapViewToScene(QPointF(seconds, 1.0)))
+    place = chart.mapFromScene(chart.view_box.mapViewToScene(QPointF(seconds, 1.0)))
     return QPointF(place)
 
 
@@ -180,7 +180,7 @@ def test_zoom_and_drag_move_all_charts_and_stay_inside(room: TelemetryDock) -> N
     assert scope.span[1] - scope.span[0] < extent[1] - extent[0]
     for each in room.panel.cards:
         if isinstance(each.picture, TimeChart):
-            assert each.picture.getViewBox().viewRange()[0] == pytest.approx(scope.span)
+            assert each.picture.view_box.viewRange()[0] == pytest.approx(scope.span)
     scope.pan(1e6)
     assert scope.span[1] == pytest.approx(extent[1])
     QTest.keyClick(speed(room), Qt.Key.Key_Home)
@@ -256,7 +256,7 @@ def test_a_round_alone_is_a_point(room: TelemetryDock) -> None:
         if picture.pixelColor(x, y).rgb() in wanted
     ]
     assert len(seen) > 12
-    assert max(x for x, _ in seen) < chart.getViewBox().sceneBoundingRect().right() * picture.width() / chart.width()
+    assert max(x for x, _ in seen) < chart.view_box.sceneBoundingRect().right() * picture.width() / chart.width()
 
 
 def test_one_token_is_singular_in_every_language(room: TelemetryDock) -> None:

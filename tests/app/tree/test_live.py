@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLayout
 from pytestqt.qtbot import QtBot
 
 from app.tree.explainer import ExplainerBar
@@ -16,6 +17,7 @@ from app.tree.picture.moving.growth import Growth
 from app.tree.picture.moving.layer_strip import LayerStrip, cell_edges
 from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
+from app.tree.ribbon.ribbon import Ribbon
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
 from app.ui.colors import DARK, LIGHT
 from engine.protocol.messages import Failed, Finished, Loaded, Round, Seconds
@@ -307,3 +309,28 @@ def test_escape_ends_the_explanation_of_a_round(qtbot: QtBot, panel: TreePanel) 
     panel.explain()
     QTest.keyClick(canvas(panel), Qt.Key.Key_Escape)
     assert not bar.isVisible()
+
+
+def test_in_a_low_panel_the_ribbon_makes_room_for_the_tree_and_its_layers(qtbot: QtBot, watched: TreePanel) -> None:
+    """It does not come and go with each pass either."""
+    watched.on_events([PAIR, random_round(60, seed=1), replace(random_round(60, seed=2), index=1)])
+    (ribbon,), (strip,) = watched.findChildren(Ribbon), watched.findChildren(LayerStrip)
+    qtbot.waitUntil(ribbon.isVisible)
+    layout = watched.layout()
+    assert layout is not None
+    layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # as in a dock; a window is held to its layout's
+    watched.setMinimumSize(0, 0)
+    watched.resize(700, watched.minimumSizeHint().height())
+    qtbot.waitUntil(lambda: not ribbon.isVisible())
+    qtbot.waitUntil(lambda: watched.minimumSizeHint().height() == watched.height())
+    watched.resize(700, watched.height() + ribbon.sizeHint().height() + 10)
+    qtbot.waitUntil(ribbon.isVisible)
+    for _ in range(2):
+        watched.on_events([Passing(1, 2, waits=False, arriving=(3,))])
+        qtbot.waitUntil(lambda: strip.isVisible() and not ribbon.isVisible())
+        assert canvas(watched).height() >= canvas(watched).minimumHeight()
+        strip.rest()
+        qtbot.wait(1)  # what is hidden asks for a new layout, which the event loop brings
+        assert not ribbon.isVisible()
+    watched.resize(700, 500)
+    qtbot.waitUntil(ribbon.isVisible)

@@ -63,10 +63,10 @@ def test_the_figures_of_both_goes_add_up(room: Room) -> None:
 
 
 def test_sums_keep_what_was_read_first_and_the_method_of_the_longer_go() -> None:
-    first = Statistics("specexec", 64, 10, 4, 30, 3, 90, 0.5, 7, Seconds(draft=1.0), "first")
-    second = Statistics("none", 0, 40, 39, 5, 5, 0, 0.1, 8, Seconds(draft=0.5, decode=2.0), "second")
+    first = Statistics("specexec", 64, 10, 4, 30, 3, 90, 0.5, 7, Seconds(draft=1.0), "first", 20, 8)
+    second = Statistics("none", 0, 40, 39, 5, 5, 0, 0.1, 8, Seconds(draft=0.5, decode=2.0), "second", 2, 1)
     total = combined_statistics(first, second)
-    assert total == Statistics("none", 0, 10, 4, 35, 8, 90, 0.5, 15, Seconds(draft=1.5, decode=2.0), "second")
+    assert total == Statistics("none", 0, 10, 4, 35, 8, 90, 0.5, 15, Seconds(draft=1.5, decode=2.0), "second", 22, 9)
     assert combined_statistics(None, second) is second
     assert combined_statistics(first, None) is first
 

@@ -73,6 +73,18 @@ def test_the_same_again_changes_nothing(model: ConversationModel) -> None:
     assert heard.story == []
 
 
+def test_what_nobody_sees_is_taken_over_without_a_word(model: ConversationModel) -> None:
+    """Qt lays out every row again for each that has changed; a growing answer is saved twice a second."""
+    heard, records = Heard(model), chats(100)
+    number = next(number for number, each in enumerate(records) if not each.is_pinned)
+    records[number] = replace(records[number], updated=records[number].updated + 1)
+    model.show_rows(rows_of(records, NOON))
+    assert heard.story == []
+    shown = model.row(model.index_of(records[number].id))
+    assert isinstance(shown, ChatRow)
+    assert shown.record is records[number]
+
+
 def test_a_new_conversation_comes_in_and_a_deleted_one_goes(model: ConversationModel) -> None:
     heard, records = Heard(model), chats(100)
     model.show_rows(rows_of(listed([ConversationRecord(999, "New", updated=NOON + 1), *records]), NOON))

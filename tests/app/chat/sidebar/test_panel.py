@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QDockWidget, QLineEdit, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
@@ -282,3 +282,19 @@ def test_nothing_is_dropped_among_what_was_found(panel: ConversationsPanel, qtbo
     with qtbot.assertNotEmitted(panel.moved):
         for row in range(panel.model.rowCount()):
             panel.model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, panel.model.index(row))
+
+
+def test_a_list_whose_title_is_being_written_goes_with_its_window(qtbot: QtBot) -> None:
+    """The editor closes as the list is destroyed, and what is to follow finds none of it."""
+    window = QMainWindow()
+    dock, made = QDockWidget(window), ConversationsPanel(LIGHT, window)
+    dock.setWidget(made)
+    window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, dock)
+    made.show_conversations(RECORDS)
+    window.show()
+    QApplication.processEvents()
+    made.begin_rename(8)
+    assert made.list.viewport().findChild(QLineEdit) is not None
+    window.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QApplication.processEvents()

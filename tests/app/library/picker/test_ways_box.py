@@ -20,6 +20,12 @@ FOUND = Appraised(
 )  # fmt: skip
 
 
+def tips(box: WaysBox) -> list[str]:
+    """What is told where one points at a way."""
+    widgets = (box._rows.itemAtPosition(row, 0).widget() for row in range(len(box.cells())))  # type: ignore[union-attr]
+    return [" ".join(each.toolTip().split()) for each in widgets if each is not None]
+
+
 def test_sentences_are_told_at_once_and_figures_on_demand(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -35,6 +41,8 @@ def test_sentences_are_told_at_once_and_figures_on_demand(qtbot: QtBot) -> None:
         ["best tree", "31 tokens/s", "48 nodes", "bound by the rate of the memory"],
         ["weights in 4 bits", "90 tokens/s", "", "assumed: the rate of the memory"],
     ]
+    assert "8 stay where they are computed, 0 come from RAM and 0 from SSD" in tips(box)[1]
+    assert "take 100 ms and give 6.0 tokens" in tips(box)[1]
     assert box.basis.text() == "Rates were measured here on 2026-11-23. Tokens per pass are assumed."
     box.show_ways(replace(FOUND, ways=(PLAIN,), trees="", advice=(), measured_at=""))
     assert box.words.isHidden()
