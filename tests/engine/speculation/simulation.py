@@ -23,7 +23,8 @@ TEXTS = 10  # trees that the true rate of a choice is averaged over
 
 def from_disk_seconds(rows: float) -> float:
     """Of a pass of a mixture whose experts come from a disk, over so many rows that are routed on their own."""
-    return 0.25 + 0.1 * EXPERTS * (1.0 - (1.0 - CHOSEN / EXPERTS) ** rows)
+    unused: float = (1.0 - CHOSEN / EXPERTS) ** rows
+    return 0.25 + 0.1 * EXPERTS * (1.0 - unused)
 
 
 @dataclass(frozen=True)
