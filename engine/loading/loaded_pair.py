@@ -10,6 +10,7 @@ import torch
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
+from engine.loading.compiling.needed import compile_missing
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
@@ -252,6 +253,7 @@ def load_pair(
     device = choose_device(pair.options.device)
     cancellation.check()
     keep_compiled_in(compiled_folder(pair.options))  # before anything could be compiled
+    yield from compile_missing(request, pair, device, cancellation)
     if is_arithmetic_missing(pair.identity, device):
         yield Loading(request, MEASURING, 0, 2)
     arithmetic = find_arithmetic(pair.identity, device, cancellation.check)

@@ -132,8 +132,12 @@ def norm_narrow_rows(x: int, weight: int, y: int, rows: int, width: int, epsilon
     """`norm_rows` of rows, weights and what is written that are all bfloat16: it is rounded once."""
     wide, scale = np.empty(width, np.float32), np.empty(width, np.float32)
     # As other numbers, and plain ones, numba would compile all that is called once more.
-    line, by, none, one = np.int64(wide.ctypes.data), np.int64(scale.ctypes.data), np.int64(0), np.int64(1)
-    small, added = np.float32(epsilon), np.float32(more)
+    line: Any = np.int64(wide.ctypes.data)
+    by: Any = np.int64(scale.ctypes.data)
+    none: Any = np.int64(0)
+    one: Any = np.int64(1)
+    small: Any = np.float32(epsilon)
+    added: Any = np.float32(more)
     widen(weight, by, width)
     for row in range(rows):
         widen(x + 2 * row * width, line, width)
