@@ -7,6 +7,7 @@ imports no torch: that would take as long as three jobs, and as much memory as a
 
 import logging
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -30,22 +31,25 @@ def taken(folder: Path) -> Iterator[str]:
         yield job
 
 
-def end_with_parent() -> None:
-    """Wait until who started this is gone, or wants it gone."""
+def end_with_parent(left: Path | None = None) -> None:
+    """Wait until who started this is gone, or wants it gone; a folder that it `left` is removed then."""
     try:
         os.read(sys.stdin.fileno(), 1)
+        if left:
+            shutil.rmtree(left, ignore_errors=True)
     finally:  # whatever became of it: there is nobody else who would end this
         os._exit(0)
 
 
 def main() -> None:
     """Compile into the folder that is the first argument what stands in the second."""
-    threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
+    folder, left = Path(sys.argv[1]), Path(sys.argv[2])
+    threading.Thread(target=end_with_parent, args=[left], name="parent", daemon=True).start()
     logging.basicConfig(level=logging.WARNING)
-    keep_compiled_in(Path(sys.argv[1]))
+    keep_compiled_in(folder)
     if not has_compiler():
         return
-    for job in taken(Path(sys.argv[2])):
+    for job in taken(left):
         try:
             jobs.carry_out(job)
             jobs.mark_done(job)

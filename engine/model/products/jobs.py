@@ -31,9 +31,10 @@ DECODED_BY_TORCH = (layouts.Floats, layouts.Bfloats, layouts.Halves)
 def of_layout(parts: Any, is_narrow: bool) -> list[str]:
     """What matrices of such a layout need, whose network computes in bfloat16 (`is_narrow`) or in float32."""
     from engine.model.products import native  # noqa: PLC0415  # numba
+    from engine.model.products.loops import whole_numbers  # noqa: PLC0415
 
     loop, layout = bfloat_loop(), layout_text(parts)
-    is_whole, together = native.whole_numbers.order_of(parts) is not None, native.whole_numbers.most_rows() > 1
+    is_whole, together = whole_numbers.order_of(parts) is not None, whole_numbers.most_rows() > 1
     takes_bfloats = is_narrow and loop is not None and native.reads_packed(parts)
     kinds = ["alone", loop.kind if takes_bfloats and loop else "several"]
     if is_whole and is_narrow:
@@ -136,13 +137,14 @@ def _machine() -> str:
 def carry_out(job: str) -> None:
     """Compile it into the folder for compiled code; what is there already is only read."""
     from engine.model.products import native  # noqa: PLC0415  # numba
+    from engine.model.products.loops import works  # noqa: PLC0415
 
     for piece in job.split(TOGETHER):
         if piece in CALLED:
             for function, *arguments in CALLED[piece](native):
                 _compile(function, *arguments)
-        elif piece in native.works.WORKS:
-            native.works.loop_for(piece)
+        elif piece in works.WORKS:
+            works.loop_for(piece)
         else:
             kind, _, layout = piece.partition(" ")
             _carry_out_of_layout(native, kind, layout_of(layout))
