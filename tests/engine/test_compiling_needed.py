@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from engine.errors import Cancellation, Cancelled
-from engine.loading.compiling import needed, processes
+from engine.loading.compiling import needed
 from engine.loading.compiling.child import JOBS, taken
 from engine.loading.compiling.processes import CHILD_BYTES, FOREMOST_BYTES, MOST, Compilers, how_many
 from engine.loading.pair import open_pair
@@ -42,8 +43,8 @@ def test_each_job_is_taken_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "field", [np.zeros((1, 1), np.uint8), np.zeros(1, np.float32), np.float32(2), 7, layouts.levels("e2m1 doubled")]
 )
-def test_a_layout_is_told_in_words_and_found_again(field: object) -> None:
-    found = jobs.layout_of(jobs.layout_text(layouts.Q4K(field)))[0]  # type: ignore[arg-type]  # any field
+def test_a_layout_is_told_in_words_and_found_again(field: Any) -> None:
+    found = jobs.layout_of(jobs.layout_text(layouts.Q4K(field)))[0]
     assert type(found) is type(field)
     if isinstance(field, np.ndarray):
         assert (found.dtype, found.ndim) == (field.dtype, field.ndim)
@@ -87,7 +88,7 @@ def test_processes_end_when_they_are_told_to_and_with_whoever_started_them(folde
 
 
 def test_where_the_system_gives_no_process_there_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes.subprocess, "Popen", Mock(side_effect=OSError("no more")))
+    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=OSError("no more")))
     compilers = Compilers(["gate"], folder, 2)
     assert not compilers.are_at_work
     compilers.end()

@@ -36,7 +36,7 @@ from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
 from engine.weights.planning.machine import memory_now
 
-COMPILING = say("Compiling loops for this model, once on this computer")
+COMPILING = say("Compiling for this processor (only the first time)")
 WORTH_SECONDS = 4.0  # of compiling: a process takes two before it begins
 LOOK_SECONDS = 0.1
 NARROW = frozenset({torch.bfloat16, torch.float16})
