@@ -3,7 +3,7 @@
 python -m tests.bench.compiling MODEL [--draft MODEL] [--processes 0,2] [--turns 2] [--cores 1,2,4,6,8] [--json]
 
 Each load is `coppice-engine generate --target MODEL --prompt Hi` with a cache of its own that is empty, in turns. Of
-each: the seconds until the model is loaded, those of all processors together, and how many pieces of code the load
+each: the seconds until the model is loaded, those of all processors together, and which pieces of code the load
 compiled by itself although other processes had compiled for it. 0 processes: the load compiles all of it, as on one
 core. Then every job is done alone, one behind the other in one process, by the processor's clock: from that follows
 what compiling takes at least with so many `--cores`, which this machine need not have; none given, none is done.
@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from heapq import heapreplace
 from pathlib import Path
@@ -31,7 +32,7 @@ from engine.loading.compiling import needed
 count, told, cache = int(sys.argv.pop(1)), Path(sys.argv.pop(1)), Path(sys.argv[sys.argv.index("--cache-dir") + 1])
 
 def pieces():
-    return len(list(cache.rglob("*.nbc")))
+    return sorted(path.name.rpartition("-")[0] for path in cache.rglob("*.nbc"))
 
 class Told(needed.Compilers):
     def __init__(self, jobs, *more):
@@ -40,7 +41,7 @@ class Told(needed.Compilers):
 
     def end(self):
         super().end()
-        (told / "compiled").write_text(str(pieces()))
+        (told / "compiled").write_text(json.dumps(pieces()))
 
 needed.Compilers, needed.how_many = Told, lambda *_: count
 sys.argv[0] = "coppice-engine"
@@ -103,14 +104,15 @@ def first_load(models: Sequence[str], count: int) -> tuple[dict[str, Any], list[
         command += ["--prompt", "Hi", "--max-new-tokens", "4", "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         spent = json.loads((told / "spent").read_text())
-        by_others = int((told / "compiled").read_text()) if (told / "compiled").exists() else 0
+        by_others = json.loads((told / "compiled").read_text()) if (told / "compiled").exists() else []
+        by_itself = Counter(spent["pieces"]) - Counter(by_others)
         answer = json.loads(done.stdout)
         load = {
             "processes": count,
             "load_seconds": answer["seconds"]["load"],
             "processor_seconds": spent["processor_seconds"],
-            "pieces": spent["pieces"],
-            "by_itself": spent["pieces"] - by_others,
+            "pieces": len(spent["pieces"]),
+            "by_itself": sorted(by_itself.elements()) if by_others else [],
             "text": answer["text"],
         }
         return load, (told / "jobs").read_text().splitlines() if by_others else []
@@ -135,10 +137,10 @@ def compiling_seconds(jobs: Sequence[tuple[str, float]], cores: int) -> float:
 
 def as_text(found: dict[str, Any]) -> str:
     """Tables."""
-    lines = [f"{os.cpu_count()} processors", "processes, seconds of the load, of all processors, compiled by itself"]
+    lines = [f"{os.cpu_count()} processors", "processes, seconds of the load, of all processors; compiled by itself"]
     lines += [
-        f"{load['processes']:2}  {load['load_seconds']:6.1f}  {load['processor_seconds']:6.1f}  {load['by_itself']}"
-        f" of {load['pieces']}"
+        f"{load['processes']:2}  {load['load_seconds']:6.1f}  {load['processor_seconds']:6.1f}  "
+        f"{len(load['by_itself'])} of {load['pieces']} {' '.join(load['by_itself'])}"
         for load in found["loads"]
     ]
     lines += ["seconds of each job", *(f"{seconds:6.2f}  {job or '(begin)'}" for job, seconds in found["jobs"])]

@@ -28,6 +28,13 @@ OTHER_SECONDS = 0.5
 DECODED_BY_TORCH = (layouts.Floats, layouts.Bfloats, layouts.Halves)
 
 
+def _array(kind: Any, dimensions: int) -> layouts.Array:
+    return np.zeros((1,) * dimensions, kind)
+
+
+_FLOATS = layouts.Floats(_array(np.float32, 2))
+
+
 def of_layout(parts: Any, is_narrow: bool) -> list[str]:
     """What matrices of such a layout need, whose network computes in bfloat16 (`is_narrow`) or in float32."""
     from engine.model.products import native  # noqa: PLC0415  # numba
@@ -66,9 +73,14 @@ def of_networks(is_narrow: bool, is_mixture: bool) -> list[str]:
 
 def of_measuring(is_narrow: bool) -> list[str]:
     """What it takes to measure how fast this machine is with weights of 16 bits: see `loading.measurements`."""
-    floats, bfloats = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
-    found = [*of_layout(layouts.Bfloats(bfloats), False), *of_layout(layouts.Bfloats(bfloats), is_narrow)]
-    return [*found, f"alone {layout_text(layouts.Floats(floats))}", *of_networks(is_narrow, is_mixture=False)]
+    bfloats = layouts.Bfloats(_array(np.uint16, 2))
+    found = [*of_layout(bfloats, False), *of_layout(bfloats, is_narrow), *of_networks(is_narrow, is_mixture=False)]
+    return [*found, f"alone {layout_text(_FLOATS)}"]
+
+
+def of_small_drafts() -> list[str]:
+    """What a draft needs whose weights are float32, beside a target whose loops are compiled."""
+    return [*of_layout(_FLOATS, False), *of_networks(False, is_mixture=False)]
 
 
 def layout_text(parts: Any) -> str:
@@ -95,7 +107,7 @@ def _field_of(text: str) -> Any:
         return layouts.levels(more.replace("_", " "))
     if not more:
         return np.float32(0) if kind == "number" else 0
-    return np.zeros((1,) * int(more), kind)
+    return _array(kind, int(more))
 
 
 def seconds_of(job: str) -> float:
@@ -164,10 +176,6 @@ def _compile(function: Any, *arguments: Any) -> None:
     import numba  # noqa: PLC0415
 
     function.compile(tuple(map(numba.typeof, arguments)))
-
-
-def _array(kind: Any, dimensions: int) -> layouts.Array:
-    return np.zeros((1,) * dimensions, kind)
 
 
 Calls = list[tuple[Any, ...]]
