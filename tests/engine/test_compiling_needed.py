@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -87,8 +88,11 @@ def test_processes_end_when_they_are_told_to_and_with_whoever_started_them(folde
     assert not place.exists()
 
 
-def test_where_the_system_gives_no_process_there_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=OSError("no more")))
+@pytest.mark.parametrize(("module", "name"), [(subprocess, "Popen"), (tempfile, "mkdtemp")])
+def test_where_the_system_gives_no_process_or_folder_there_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
+) -> None:
+    monkeypatch.setattr(module, name, Mock(side_effect=OSError("no more")))
     compilers = Compilers(["gate"], folder, 2)
     assert not compilers.are_at_work
     compilers.end()

@@ -71,7 +71,7 @@ def jobs_for(pair: Pair, device: torch.device) -> list[str]:
     models = [
         (model, weights)
         for model, weights in ((pair.target, pair.options.weights), (pair.draft, draft_weights(pair.options.weights)))
-        if model is not None and model.parameters >= SMALLEST and weights in {"auto", *COMPRESSED}
+        if model is not None and model.parameters >= SMALLEST and _is_multiplied_stored(model, weights)
     ]
     if device.type != "cpu" or not models or not has_compiler():
         return []
@@ -96,11 +96,15 @@ def computes_narrow(options: LoadOptions, device: torch.device) -> bool:
     return computed_types()[arithmetic.type_name] == torch.bfloat16
 
 
+def _is_multiplied_stored(model: Checkpoint, weights: str) -> bool:
+    """Whether loops may multiply its weights as they are stored."""
+    return weights in COMPRESSED or (weights == "auto" and (bool(model.packed) or own_dtype(model) in NARROW))
+
+
 def _products(model: Checkpoint, weights: str) -> Iterator[Product | None]:
     """One of each way in which much of a model is stored; no weight is read."""
-    own = own_dtype(model)
-    if weights in COMPRESSED or (not model.packed and own in NARROW):
-        sample = coded_sample(weights if weights in COMPRESSED else "cast", SAMPLE, own)
+    if weights in COMPRESSED or not model.packed:
+        sample = coded_sample(weights if weights in COMPRESSED else "cast", SAMPLE, own_dtype(model))
         yield sample.decoder.product(sample.stored, sample.name, sample.shape)
         return
     elements = Counter[str]()

@@ -29,9 +29,10 @@ class Compilers:
 
     def __init__(self, jobs: Sequence[str], folder: Path, count: int) -> None:
         """Start up to `count` of them, which compile into the folder; none where the system gives none."""
-        self._jobs = Path(tempfile.mkdtemp(prefix="coppice-jobs-"))
         self._children: list[subprocess.Popen[bytes]] = []
+        self._jobs = Path()
         with suppress(OSError):
+            self._jobs = Path(tempfile.mkdtemp(prefix="coppice-jobs-"))
             (self._jobs / JOBS).write_text("\n".join(jobs), encoding="utf-8")
             for _ in range(min(count, len(jobs))):
                 self._children.append(self._started(folder))
@@ -55,4 +56,5 @@ class Compilers:
             child.kill()
         for child in self._children:
             child.communicate()
-        shutil.rmtree(self._jobs, ignore_errors=True)
+        if self._jobs.name:
+            shutil.rmtree(self._jobs, ignore_errors=True)
