@@ -18,10 +18,10 @@ from engine.loading.compiling.processes import Compilers, how_many
 from engine.loading.measurements.arithmetic import is_arithmetic_missing, recall_arithmetic
 from engine.loading.measurements.samples import coded_sample, product_of
 from engine.loading.pair import Pair
-from engine.loading.preparation import COMPRESSED, draft_weights
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.loading.store import compiled_folder
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import SMALLEST, own_dtype
+from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.products import jobs
 from engine.model.products.bfloat_loops import bfloat_loop
@@ -75,9 +75,10 @@ def jobs_for(pair: Pair, device: torch.device) -> list[str]:
     ]
     if device.type != "cpu" or not models or not has_compiler():
         return []
-    is_narrow = computes_narrow(pair.options, device)
-    found = jobs.of_measuring(is_narrow) if is_arithmetic_missing(pair.identity, device) else []
+    arithmetic = _arithmetic(pair.options, device)
+    found = jobs.of_measuring(_is_narrow(arithmetic)) if is_arithmetic_missing(pair.identity, device) else []
     for model, weights in models:
+        is_narrow = dtype_for(weights, model, device, arithmetic) == torch.bfloat16
         layouts = [parts for product in _products(model, weights) for parts in _layouts(product)]
         if layouts:
             is_mixture = any(layer.experts > layer.chosen > 0 for layer in model_sizes(model).layers)
@@ -89,10 +90,15 @@ def jobs_for(pair: Pair, device: torch.device) -> list[str]:
 
 
 def computes_narrow(options: LoadOptions, device: torch.device) -> bool:
-    """Whether networks compute in bfloat16 here, as was measured, or else as is most likely."""
-    arithmetic = recall_arithmetic(options, device)
-    if arithmetic is None:
-        return bfloat_loop() is not None
+    """Whether large networks compute in bfloat16 here, as was measured, or else as is most likely."""
+    return _is_narrow(_arithmetic(options, device))
+
+
+def _arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic:
+    return recall_arithmetic(options, device) or Arithmetic("float32" if bfloat_loop() is None else "bfloat16", 1)
+
+
+def _is_narrow(arithmetic: Arithmetic) -> bool:
     return computed_types()[arithmetic.type_name] == torch.bfloat16
 
 

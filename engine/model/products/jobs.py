@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.model.decoding.tables import NUMBERS
 from engine.model.products import layouts
-from engine.model.products.bfloat_loops import PAIRS, TILES, bfloat_loop
+from engine.model.products.bfloat_loops import PAIRS, TILES, BfloatLoop, bfloat_loop
 from engine.model.products.compiling import kept_folder
 
 MARKS = "jobs"  # a folder within that of compiled code
@@ -55,27 +55,34 @@ def of_layout(parts: Any, is_narrow: bool) -> list[str]:
 
 def of_networks(is_narrow: bool, is_mixture: bool) -> list[str]:
     """What layers need whatever their weights are stored in."""
-    found = [
-        "going on",
-        "digits + digits of a row",
-        "sharing + norms",
-        "finding the likeliest + likeliest",
-        "pack + gate",
-    ]
     loop = bfloat_loop() if is_narrow else None
+    found = [
+        *_of_rows(loop),
+        "finding the likeliest + likeliest",
+        "gate",
+        "narrow attention" if is_narrow else "attention",
+    ]
     if loop is PAIRS:
-        found += ["attention in pairs", "rows in pairs + pairs"]
-    elif loop is TILES:
-        found.append("rows in tiles")
-    found.append("narrow attention" if is_narrow else "attention")
-    return [*found, "group", "tell + route", "gate pairs + mix rows", "mixing"] if is_mixture else found
+        found.append("attention in pairs")
+    if is_mixture:
+        found += ["group", "tell + route + route scored", "gate pairs + mix rows", "mixing"]
+        found += [f"{kind} {layout_text(_FLOATS)}" for kind in ("alone", "several")]
+    return found
+
+
+def _of_rows(loop: BfloatLoop | None) -> list[str]:
+    """What rows need that are multiplied, several of them by the loop for bfloat16 if there is one."""
+    found = ["going on", "digits + digits of a row", "sharing + norms", "pack"]
+    if loop is PAIRS:
+        found.append("rows in pairs + pairs")
+    return [*found, "rows in tiles"] if loop is TILES else found
 
 
 def of_measuring(is_narrow: bool) -> list[str]:
     """What it takes to measure how fast this machine is with weights of 16 bits: see `loading.measurements`."""
-    bfloats = layouts.Bfloats(_array(np.uint16, 2))
-    found = [*of_layout(bfloats, False), *of_layout(bfloats, is_narrow), *of_networks(is_narrow, is_mixture=False)]
-    return [*found, f"alone {layout_text(_FLOATS)}"]
+    bfloats, loop = layouts.Bfloats(_array(np.uint16, 2)), bfloat_loop() if is_narrow else None
+    found = [*of_layout(bfloats, False), *of_layout(bfloats, is_narrow)]
+    return [*found, *_of_rows(loop), f"alone {layout_text(_FLOATS)}"]
 
 
 def of_small_drafts() -> list[str]:
