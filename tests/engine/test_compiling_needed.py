@@ -14,12 +14,17 @@ import pytest
 import torch
 
 from engine.errors import Cancellation, Cancelled
+from engine.gguf_header import TYPES
 from engine.loading.compiling import needed
 from engine.loading.compiling.child import JOBS, taken
 from engine.loading.compiling.processes import CHILD_BYTES, FOREMOST_BYTES, MOST, Compilers, how_many
 from engine.loading.pair import open_pair
+from engine.model.formats.packed import PackedWeight
+from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import compiling, jobs, layouts
 from engine.model.products.compiling import has_compiler
+from engine.model.products.product import Joined, Woven
+from engine.model.safetensors_header import TensorInfo
 from engine.protocol.options import LoadOptions
 
 CPU = torch.device("cpu")
@@ -175,7 +180,7 @@ def test_nothing_is_started_where_it_would_not_be_faster(
 
 
 @NEED_NUMBA
-def test_a_model_needs_the_loops_of_all_ways_in_which_much_of_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_needs_the_loops_of_all_ways_in_which_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = open_pair(LoadOptions(target="embedded", device="cpu"))
     assert needed.jobs_for(pair, CPU) == [], "so small a model is computed without"
     monkeypatch.setattr(needed, "SMALLEST", 0)
@@ -183,3 +188,19 @@ def test_a_model_needs_the_loops_of_all_ways_in_which_much_of_it_is_stored(monke
     found = needed.jobs_for(pair, CPU)
     assert "going on" in found
     assert not any("uint8" in job for job in found), "it is stored in 16 bits"
+
+
+@NEED_NUMBA
+def test_of_packed_weights_one_of_each_kind_is_looked_at_experts_too() -> None:
+    def weight(name: str, *shape: int) -> PackedWeight:
+        kind = next(kind for kind in TYPES if kind.name == name)
+        stored = *shape[:-1], shape[-1] // kind.elements * kind.nbytes
+        return PackedWeight(name, shape, {"0": TensorInfo("U8", stored, Path(), 0, 0)}, Gguf((kind,)))
+
+    weights = [weight("Q4_K", 512, 256), weight("Q4_K", 1024, 256), weight("Q8_0", 4, 512, 256), weight("Q6_K", 256)]
+    model: Any = SimpleNamespace(packed=dict(enumerate(weights)))
+    products = list(needed._products(model, "auto"))
+    found = [jobs.layout_text(parts) for product in products for parts in needed._layouts(product)]
+    assert found == ["Q4K uint8:2", "Q80 uint8:2"]
+    woven = Woven(Joined(products), 2)  # type: ignore[arg-type]  # products all
+    assert [jobs.layout_text(parts) for parts in needed._layouts(woven)] == found

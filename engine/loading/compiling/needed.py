@@ -6,7 +6,6 @@ needs besides, is compiled as ever.
 """
 
 import time
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +40,6 @@ WORTH_SECONDS = 4.0  # of compiling: a process takes two before it begins
 LOOK_SECONDS = 0.1
 NARROW = frozenset({torch.bfloat16, torch.float16})
 SAMPLE = (256, 256)  # shape of a matrix of our own codecs
-WORTH_COMPILING = 0.01  # the part of a model that is stored in one way
 
 
 def compile_missing(
@@ -108,21 +106,18 @@ def _is_multiplied_stored(model: Checkpoint, weights: str) -> bool:
 
 
 def _products(model: Checkpoint, weights: str) -> Iterator[Product | None]:
-    """One of each way in which much of a model is stored; no weight is read."""
+    """One of each way in which matrices of a model are stored; no weight is read."""
     if weights in COMPRESSED or not model.packed:
         sample = coded_sample(weights if weights in COMPRESSED else "cast", SAMPLE, own_dtype(model))
         yield sample.decoder.product(sample.stored, sample.name, sample.shape)
         return
-    elements = Counter[str]()
     typical: dict[str, PackedWeight] = {}
     for weight in model.packed.values():
-        elements[weight.format.name] += weight.elements
         matrix = weight.member(0) if weight.is_stack else weight
         if len(matrix.shape) == 2 and matrix.elements >= SMALLEST_MATRIX:
             typical.setdefault(weight.format.name, matrix)
-    for name, weight in typical.items():
-        if elements[name] >= WORTH_COMPILING * elements.total():
-            yield product_of(weight, _empty_parts(weight))
+    for weight in typical.values():
+        yield product_of(weight, _empty_parts(weight))
 
 
 def _empty_parts(weight: PackedWeight) -> Mapping[str, Tensor]:
