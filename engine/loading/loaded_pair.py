@@ -254,9 +254,12 @@ def load_pair(
     cancellation.check()
     keep_compiled_in(compiled_folder(pair.options))  # before anything could be compiled
     yield from compile_missing(request, pair, device, cancellation)
-    if is_arithmetic_missing(pair.identity, device):
+    is_new_here = is_arithmetic_missing(pair.identity, device)
+    if is_new_here:
         yield Loading(request, MEASURING, 0, 2)
     arithmetic = find_arithmetic(pair.identity, device, cancellation.check)
+    if is_new_here:  # what is fastest may be another number type than what was likely
+        yield from compile_missing(request, pair, device, cancellation)
     dtype = dtype_for(pair.options.weights, pair.target, device, arithmetic)
     require_not_refused(pair.target, dtype, device, pair.options)
     if pair.draft and not pair.drafts_with_heads_alone:
