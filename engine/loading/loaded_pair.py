@@ -10,6 +10,7 @@ import torch
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
+from engine.loading.compiling.needed import compile_missing
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
@@ -252,9 +253,13 @@ def load_pair(
     device = choose_device(pair.options.device)
     cancellation.check()
     keep_compiled_in(compiled_folder(pair.options))  # before anything could be compiled
-    if is_arithmetic_missing(pair.identity, device):
+    yield from compile_missing(request, pair, device, cancellation)
+    is_new_here = is_arithmetic_missing(pair.identity, device)
+    if is_new_here:
         yield Loading(request, MEASURING, 0, 2)
     arithmetic = find_arithmetic(pair.identity, device, cancellation.check)
+    if is_new_here:  # what is fastest may be another number type than what was likely
+        yield from compile_missing(request, pair, device, cancellation)
     dtype = dtype_for(pair.options.weights, pair.target, device, arithmetic)
     require_not_refused(pair.target, dtype, device, pair.options)
     if pair.draft and not pair.drafts_with_heads_alone:

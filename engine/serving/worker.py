@@ -18,7 +18,7 @@ from engine.serving.desk import Desk, Job
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-    from engine.loading.measurements.ahead import Ahead
+    from engine.loading.compiling.ahead import Ahead
 
 SETTLED_SECONDS = 0.2  # without a request behind a load: who loads in order to ask has asked by then
 REST_SECONDS = 2.0  # without a request, before what was read is written to disk
@@ -47,7 +47,7 @@ class Worker:
         """`reading` is done as soon as what loading and answering need has been imported, or could not be.
 
         `tell_kept` hears what became of texts that are kept on disk. `compiles_ahead`: while nobody asks anything,
-        loops are compiled for other models than the one that is loaded, see `measurements.ahead`.
+        loops are compiled for other models than the one that is loaded, see `loading.compiling.ahead`.
         """
         self.keeping = KeepTexts(0)  # may be replaced at any time, from any thread
         self._kept_by = KeepTexts(0)  # what the loaded engine was told
@@ -78,14 +78,16 @@ class Worker:
 
     def _compile_ahead(self, options: LoadOptions) -> None:
         """Nobody asks: have loops compiled for what may be loaded next."""
-        from engine.loading.measurements.ahead import Ahead  # noqa: PLC0415  # torch, which is read by now
+        from engine.loading.compiling.ahead import Ahead  # noqa: PLC0415  # torch, which is read by now
+        from engine.loading.compiling.needed import computes_narrow  # noqa: PLC0415
         from engine.loading.store import compiled_folder  # noqa: PLC0415
         from engine.model.device import choose_device  # noqa: PLC0415
 
         try:
-            if choose_device(options.device).type == "cpu":  # others compute without these loops
+            device = choose_device(options.device)
+            if device.type == "cpu":  # others compute without these loops
                 self._ahead = self._ahead or Ahead()
-                self._ahead.start(compiled_folder(options))
+                self._ahead.start(compiled_folder(options), computes_narrow(options, device))
         except Exception as error:  # noqa: BLE001  # the next load compiles them; answers must go on
             traceback.print_exception(error)
 

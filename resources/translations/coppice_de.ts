@@ -9919,6 +9919,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
         </message>
         <message>
+            <location filename="../../engine/loading/compiling/needed.py" />
+            <source>Compiling for this processor (only the first time)</source>
+            <translation>Übersetzt für diesen Prozessor (nur beim ersten Mal)</translation>
+        </message>
+        <message>
             <location filename="../../engine/loading/kept/texts_on_disk.py" />
             <source>There is no room to keep on disk what this conversation has read.</source>
             <translation>Auf der Platte ist kein Platz, um aufzubewahren, was dieser Chat gelesen hat.</translation>

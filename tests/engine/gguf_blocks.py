@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.decoding.lookup import NUMBERS
+from engine.model.decoding.tables import NUMBERS
 
 Array = NDArray[Any]
 LEVELS = np.array(NUMBERS["iq4"], np.float32)

@@ -1,7 +1,7 @@
 """Loops are compiled while nobody asks, and whoever asks ends that."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,11 +11,15 @@ import pytest
 import torch
 
 from engine.errors import Cancellation
-from engine.loading.measurements import ahead
-from engine.loading.measurements.ahead import Ahead
-from engine.loading.measurements.samples import Samples
-from engine.model.device import Arithmetic
+from engine.gguf_header import TYPES
+from engine.loading.compiling import ahead
+from engine.loading.compiling.ahead import Ahead
+from engine.loading.compiling.processes import Compilers
+from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import compiling
+from engine.model.products.compiling import has_compiler
+from engine.model.products.jobs import layout_text, mark_done, of_layout, seconds_of
+from engine.model.products.product import Stored
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event, Generate
 from engine.protocol.options import GenerateOptions, LoadOptions
@@ -41,8 +45,8 @@ def children() -> list[psutil.Process]:
 def test_it_ends_when_it_is_told_to_and_begins_again(folder: Path) -> None:
     process = Ahead()
     for _ in range(2):
-        process.start(folder)
-        process.start(folder)
+        process.start(folder, is_narrow=True)
+        process.start(folder, is_narrow=True)
         (child,) = children()
         process.stop()
         assert not child.is_running()
@@ -51,13 +55,13 @@ def test_it_ends_when_it_is_told_to_and_begins_again(folder: Path) -> None:
 
 def test_it_ends_with_who_started_it(folder: Path) -> None:
     process = Ahead()
-    process.start(folder)
+    process.start(folder, is_narrow=True)
     assert process._child
     assert process._child.stdin
     process._child.stdin.close()  # as a process that has ended leaves it
     assert process._child.wait(60) == 0
-    assert not list(folder.rglob(ahead.DONE))
-    process.start(folder)
+    assert not list(folder.rglob(f"{ahead.DONE}*"))
+    process.start(folder, is_narrow=True)
     assert children() == [], "what ended by itself may end so again"
 
 
@@ -66,31 +70,45 @@ def test_nothing_is_started_where_all_is_there_or_memory_is_short(
 ) -> None:
     process = Ahead()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Mock(available=ahead.MEMORY_BYTES - 1))
-    process.start(folder)
+    process.start(folder, is_narrow=True)
     monkeypatch.undo()
     compiling.keep_compiled_in(folder)
     compiling.kept_folder.cache_clear()
     kept = compiling.kept_folder()
     assert kept
-    (kept / ahead.DONE).touch()
-    process.start(folder)
+    ahead._done(kept, "narrow").touch()
+    process.start(folder, is_narrow=True)
     assert process._child is None
 
 
-def test_products_of_all_usual_types_are_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, passes = list[Samples](), list[int]()
-    monkeypatch.setattr(ahead, "measure_arithmetic", lambda _device, _check: Arithmetic("bfloat16", 0, 0))
-    monkeypatch.setattr(ahead, "pass_overhead", lambda narrow, _check: passes.append(narrow.experts))
-    monkeypatch.setattr(ahead, "stored_product_time", lambda samples, _timer: found.append(samples))
+@pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_all_loops_of_usual_types_are_compiled(is_narrow: bool) -> None:
+    wanted = ahead.usual_jobs(is_narrow)
+    for name, text in ahead.USUAL.items():
+        kind = next(kind for kind in TYPES if kind.name == name)
+        stored = torch.zeros(256, kind.nbytes * 4096 // kind.elements, dtype=torch.uint8)
+        product = Gguf((kind,)).product({"0": stored}, (256, 4096))
+        assert isinstance(product, Stored)
+        assert layout_text(product.parts) == text
+        assert set(of_layout(product.parts, is_narrow)) <= set(wanted)
+    assert [seconds_of(job) for job in wanted] == sorted(map(seconds_of, wanted), reverse=True)
+
+
+def test_it_is_noted_when_all_is_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Made(Compilers):
+        def __init__(self, jobs: Sequence[str], folder: Path, count: int) -> None:
+            super().__init__((), folder, count)
+            for job in jobs[: None if are_all_done else -1]:
+                mark_done(job)
+
+    monkeypatch.setattr(ahead, "Compilers", Made)
+    monkeypatch.setattr(ahead, "usual_jobs", lambda is_narrow: ["one", "other"] if is_narrow else [])
+    monkeypatch.setattr(ahead, "has_compiler", lambda: True)
     compiling.keep_compiled_in(folder)
-    with torch.inference_mode():
-        ahead.compile_usual()
-    for name, samples in zip(ahead.USUAL, found, strict=True):
-        for (_, few), (_, many) in zip(samples.few, samples.many, strict=True):
-            for sample in (*few, *many):
-                assert sample.decoder.product(sample.stored, sample.name, sample.shape), name
-    assert passes == [0, 8]
-    assert list(folder.rglob(ahead.DONE))
+    for are_all_done in (False, True):
+        ahead.compile_usual(folder, "narrow")
+        assert bool(list(folder.rglob(f"{ahead.DONE}*"))) == are_all_done
 
 
 def test_it_works_while_nobody_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +116,8 @@ def test_it_works_while_nobody_asks(folder: Path, monkeypatch: pytest.MonkeyPatc
     started = threading.Event()
 
     class Told(Ahead):
-        def start(self, _folder: Path) -> None:
+        def start(self, _folder: Path, is_narrow: bool) -> None:
+            del is_narrow
             told.append("start")
             started.set()
             raise OSError("no more processes")

@@ -352,20 +352,21 @@ def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
 
 
 def end_of_parent(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
-    """Who compiles ahead ends, even if it can no longer hear of the process that started it."""
-    from engine.loading.measurements import ahead
+    """Who compiles ends, even if it can no longer hear of the process that started it."""
+    from engine.loading.compiling import child
 
     ended: list[int] = []
     with monkeypatch.context() as patch:
-        patch.setattr(ahead, "sys", SimpleNamespace(stdin=SimpleNamespace(fileno=raises(error))))
-        patch.setattr(ahead, "os", SimpleNamespace(read=None, _exit=ended.append))
+        patch.setattr(child, "sys", SimpleNamespace(stdin=SimpleNamespace(fileno=raises(error))))
+        patch.setattr(child, "os", SimpleNamespace(read=None, _exit=ended.append))
         with pytest.raises(type(error)):
-            ahead._end_with_parent()
+            child.end_with_parent()
     assert ended == [0]
 
 
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
-    "ahead.py: _end_with_parent": end_of_parent,
+    "ahead.py: end_with_parent": end_of_parent,
+    "child.py: end_with_parent": end_of_parent,
     "process.py: self._listen": commands,
     "process.py: self._deliver": deliveries,
     "process.py: _read_ahead": imports,

@@ -217,7 +217,7 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
 
 def attend_in_steps(query: Tensor, keys: Tensor) -> Tensor:
     """As layers of one call attend: query float32 [heads, rows, width], keys (and values) [heads, slots, width]."""
-    loop, (heads, rows, width) = native().attending, query.shape
+    loop, (heads, rows, width) = native().works.attending, query.shape
     found, mask = torch.empty(rows, heads, width), torch.ones(rows, keys.shape[1], dtype=torch.bool)
     told = np.zeros(loop.FACTS, np.int64)
     told[[loop.QUERY, loop.OUT, loop.MASK]] = query.data_ptr(), found.data_ptr(), mask.data_ptr()

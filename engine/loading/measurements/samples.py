@@ -113,6 +113,12 @@ class _AsPacked:
         return None if turned else found or _turned_product(self.weight, stored, shape)
 
 
+def product_of(weight: PackedWeight, stored: Mapping[str, Tensor]) -> Product | None:
+    """A matrix as it is multiplied, which may lie turned; None where it has to be decoded. Nothing is read."""
+    shape = weight.shape[0], weight.shape[1]
+    return weight.format.product(stored, shape) or _turned_product(weight, stored, shape[::-1])
+
+
 def _turned_product(weight: PackedWeight, stored: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
     form = weight.format
     return (

@@ -9,10 +9,8 @@ from torch import Tensor
 from transformers import __version__ as VERSION  # noqa: N812  # a constant
 
 from engine.errors import ModelError
-from engine.model.decoding.tables import table
+from engine.model.decoding.tables import DELTA, table
 from engine.protocol.sentences import say
-
-DELTA = 0.125  # what the numbers of IQ1 grids are moved by, up or down
 
 
 @table

@@ -20,7 +20,8 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, is_here, of_method, read_small
-from engine.model.products.layouts import Levels, NestedLevels, array, levels, places
+from engine.model.products.arrays import array
+from engine.model.products.layouts import Levels, NestedLevels, levels, places
 from engine.model.products.product import Stored, decoded, integers, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

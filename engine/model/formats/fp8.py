@@ -17,7 +17,8 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import UNIT_PLACES
-from engine.model.products.layouts import Bytes, array, places
+from engine.model.products.arrays import array
+from engine.model.products.layouts import Bytes, places
 from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

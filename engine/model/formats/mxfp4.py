@@ -17,7 +17,8 @@ from engine.model.decoding.compiled import fused
 from engine.model.decoding.lookup import levels_of
 from engine.model.formats.faults import damaged
 from engine.model.formats.packed import PackedWeight
-from engine.model.products.layouts import ScaledLevels, array, levels
+from engine.model.products.arrays import array
+from engine.model.products.layouts import ScaledLevels, levels
 from engine.model.products.product import Product, Stored, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

@@ -21,7 +21,8 @@ from engine.model.formats.faults import damaged
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part
-from engine.model.products.layouts import ScaledLevels, array, levels, places
+from engine.model.products.arrays import array
+from engine.model.products.layouts import ScaledLevels, levels, places
 from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from engine.model.decoding.grids import DELTA, grid, moved_grid, sign_patterns, spread_bits
-from engine.model.decoding.tables import table
+from engine.model.decoding.grids import grid, moved_grid, sign_patterns, spread_bits
+from engine.model.decoding.tables import DELTA, table
 from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part
 
 ONES = 0x0101010101010101  # one in every byte

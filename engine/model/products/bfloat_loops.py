@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from engine.model.products.compiling import has_compiler
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TILE_ROWS, TILE_COLUMNS = 16, 32
 PAIRED = frozenset({"avx512f", "avx512bf16", "avx512vl", "avx512bw"})
@@ -41,21 +42,25 @@ class BfloatLoop:
     from_rows: int
     together: int
     leaves_plain: bool
-    arrange: Callable[[Tensor, Runs], Tensor]
+    arrange: "Callable[[Tensor, Runs], Tensor]"
 
 
-def loop_for(x: Tensor) -> BfloatLoop | None:
+def loop_for(x: "Tensor") -> BfloatLoop | None:
     """The one for rows of x; None where they are multiplied in float32."""
+    import torch  # noqa: PLC0415
+
     loop = bfloat_loop() if x.dtype == torch.bfloat16 else None
     return loop if loop is not None and len(x) >= loop.from_rows else None
 
 
-def in_tiles(x: Tensor, runs: Runs = ()) -> Tensor:
+def in_tiles(x: "Tensor", runs: Runs = ()) -> "Tensor":
     """Rows of x, bfloat16 [rows, columns], contiguous, as the second factor of products of tiles.
 
     int16 [tiles of rows, tiles of columns, 16 pairs of columns x 16 rows x 2], the last rows filled up with zeros. Each
     of `runs` has tiles of its own; all rows are one run unless given.
     """
+    import torch  # noqa: PLC0415  # not where nothing is done but compile
+
     some = np.array(runs or [(0, len(x))], np.int64)
     count, steps = int((-(-(some[:, 1] - some[:, 0]) // TILE_ROWS)).sum()), x.shape[1] // TILE_COLUMNS
     tiles = torch.empty(count, steps, TILE_ROWS * TILE_COLUMNS, dtype=torch.int16)
@@ -63,11 +68,13 @@ def in_tiles(x: Tensor, runs: Runs = ()) -> Tensor:
     return tiles
 
 
-def in_pairs(x: Tensor, runs: Runs = ()) -> Tensor:
+def in_pairs(x: "Tensor", runs: Runs = ()) -> "Tensor":
     """Rows of x, bfloat16 [rows, columns], contiguous, as loops for pairs read them: see `loops.pairs.pack`.
 
     int16 [rows of all runs, columns], whose numbers lie otherwise than in rows; runs are of two rows and more.
     """
+    import torch  # noqa: PLC0415  # not where nothing is done but compile
+
     some = np.array(runs or [(0, len(x))], np.int64)
     packed = torch.empty(int((some[:, 1] - some[:, 0]).sum()), x.shape[1], dtype=torch.int16)
     _pairs().pack(x.view(torch.uint16).numpy(), some, packed.view(torch.uint16).view(-1).numpy())

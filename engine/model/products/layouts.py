@@ -1,18 +1,15 @@
 """How weights lie in memory: the arrays that compiled code reads, by a name for each way.
 
-All are matrices [rows, columns] whose columns are a multiple of `UNIT`. Arrays share the memory of the stored tensors.
+All are matrices [rows, columns] whose columns are a multiple of `UNIT`. Arrays share the memory of the stored tensors,
+see `arrays`. Nothing here imports torch: processes that do nothing but compile have no need of it.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from engine.model.decoding.grids import grid, moved_grid, sign_patterns, spread_bits
-from engine.model.decoding.lookup import NUMBERS
+from engine.model.decoding.tables import NUMBERS
 
 UNIT = 32  # numbers of a row that are decoded at once
 TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
@@ -327,20 +324,6 @@ BLOCKS: dict[str, type[Any]] = {
 """By the name of the blocks' type."""
 
 
-def array(tensor: Tensor) -> Array:
-    """A tensor's memory as an array; numbers of 16 bits are seen as their bits, those of 8 as int8."""
-    if tensor.dtype in {torch.bfloat16, torch.float16}:
-        return tensor.view(torch.uint16).numpy()
-    if tensor.dtype in {torch.float8_e4m3fn, torch.float8_e8m0fnu}:
-        return tensor.view(torch.int8).numpy()
-    return tensor.numpy()
-
-
-def scales(tensor: Tensor) -> Array:
-    """A tensor's memory as an array: float32, the bits of float16 as uint16, or those of bfloat16 as int16."""
-    return tensor.view(torch.int16).numpy() if tensor.dtype == torch.bfloat16 else array(tensor)
-
-
 def places(size: int) -> int | None:
     """Which power of two a size is; None for others."""
     return size.bit_length() - 1 if size > 0 and not size & (size - 1) else None
@@ -361,27 +344,3 @@ def levels(kind: str) -> Array:
 def half_powers() -> Array:
     """Half of 2 ** (exponent - 127) for every byte, float32 [256]; the two smallest are subnormal."""
     return np.ldexp(np.float32(1), np.arange(256) - 128)
-
-
-CPU = torch.device("cpu")
-
-
-def _table(make: Callable[..., Tensor], *arguments: Any) -> Callable[[], Array]:
-    return lambda: array(make(*arguments, CPU))
-
-
-_PATTERNS, _BITS = _table(sign_patterns), _table(spread_bits, 255, torch.uint8)
-
-TABLES: dict[str, tuple[Callable[[], Array], ...]] = {
-    "IQ4_NL": (partial(levels, "iq4"),),
-    "IQ4_XS": (partial(levels, "iq4"),),
-    "MXFP4": (partial(levels, "e2m1 doubled"), half_powers),
-    "IQ1_S": (_table(moved_grid),),
-    "IQ1_M": (_table(moved_grid),),
-    "IQ2_XXS": (_table(grid, "IQ2_XXS"), _PATTERNS),
-    "IQ2_XS": (_table(grid, "IQ2_XS"), _PATTERNS),
-    "IQ2_S": (_table(grid, "IQ2_S"), _BITS),
-    "IQ3_XXS": (_table(grid, "IQ3_XXS"), _PATTERNS),
-    "IQ3_S": (_table(grid, "IQ3_S"), _BITS),
-}
-"""What layouts of blocks hold besides these."""

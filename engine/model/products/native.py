@@ -5,7 +5,6 @@ reached by their addresses, so that one batch may hold matrices of any layouts.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numba
@@ -17,18 +16,15 @@ from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_l
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops import (
-    attending,
-    attending_pairs,
     between,
-    groups,
     kernels,
-    likeliest,
     output_kernels,
     pairs,
     shares,
     steps,
     tiles,
     whole_numbers,
+    works,
 )
 from engine.model.products.loops.shares import (
     ALL,
@@ -42,9 +38,8 @@ from engine.model.products.loops.shares import (
     X,
     Y,
 )
-from engine.model.products.pointers import floats, integers, octets, shorts, signed_octets
+from engine.model.products.pointers import floats, integers, shorts
 from engine.model.products.units.by_layout import APART
-from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
 # Numbers that threads share; each is written beside nothing else.
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
@@ -164,50 +159,15 @@ def _multiply_short(share: Any, parts: Any, row: Any, every: Any) -> None:
 @compiled
 def _written(place: Any, columns: Any, every: Any) -> Any:
     """Rows in whole numbers that lie at an address, as many as `every` has: see `whole_numbers.Rows`."""
-    digits, steps, sums = _spread(place, columns, len(every))
+    digits, steps, sums = works.spread(place, columns, len(every))
     return digits, steps, sums, every
 
 
 @compiled
 def _written_short(place: Any, columns: Any, every: Any) -> Any:
     """The same in fewer digits."""
-    _, steps, sums = _spread(place, columns, len(every))
-    return _fewer(place, steps), steps, sums, every
-
-
-@compiled
-def _spread(place: Any, columns: Any, rows: Any) -> Any:
-    """Room for rows in whole numbers at an address: see `whole_numbers.write_row`."""
-    blocks = -(-columns // kernels.BLOCK) * rows
-    digits, numbers = DIGITS * kernels.BLOCK * blocks, place + DIGITS * kernels.BLOCK * blocks
-    count = whole_numbers.SUMS_OF_A_UNIT * kernels.UNITS * blocks
-    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), count)
-    return numba.carray(octets(place), digits), steps, sums
-
-
-@compiled
-def _fewer(place: Any, steps: Any) -> Any:
-    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps))
-
-
-@compiled
-def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, row: Any, rows: Any) -> None:
-    line, (digits, steps, sums) = numba.carray(floats(x), columns), _spread(place, columns, rows)
-    if is_short:
-        whole_numbers.write_row(line, (_fewer(place, steps), steps, sums), order, row, rows)
-    else:
-        whole_numbers.write_row(line, (digits, steps, sums), order, row, rows)
-
-
-def _written_rows(share: Any, _matrix: Any) -> None:
-    rows, columns, kind = look(share + 8 * ROWS), look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
-    y, size, is_short, order = look(share + 8 * Y), whole_numbers.bytes_of_a_row(columns), kind % 2 != 0, kind // 2
-    numbers = _row_numbers(share)
-    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
-        x = look(share + 8 * X) + 4 * columns * (numbers[row] if len(numbers) else row)
-        together = 4 if rows == 4 else 2 if rows > 1 and row < 2 else 1
-        first = row if together == 1 else 0
-        _write_whole(x, columns, y + first * size, is_short, order, row - first, together)
+    _, steps, sums = works.spread(place, columns, len(every))
+    return works.fewer(place, steps), steps, sums, every
 
 
 def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
@@ -217,93 +177,13 @@ def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
     whether in fewer digits. Where they are written begins at a line, and has room for as many times
     `whole_numbers.bytes_of_a_row`.
     """
-    loop = loop_for("digits")
+    loop = works.loop_for("digits")
     lines = [
         (loop, 0, x, place, rows, columns, 0, 2 * order + is_short, row, row + 1)
         for x, place, rows, columns, order, is_short in jobs
         for row in range(rows)
     ]
     return np.array(lines, np.int64)
-
-
-def _attended(share: Any, _matrix: Any) -> None:
-    attending.attend(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _attended_in_pairs(share: Any, _matrix: Any) -> None:
-    attending_pairs.attend(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _gated(share: Any, _matrix: Any) -> None:
-    begin = look(share + 8 * BEGIN)
-    x, y = look(share + 8 * X) + 4 * begin, look(share + 8 * Y) + 4 * begin
-    between.gate(x, y, x, look(share + 8 * END) - begin)
-
-
-def _packed(share: Any, _matrix: Any) -> None:
-    rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
-    x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
-    packed = numba.carray(floats(look(share + 8 * Y)), rows * columns)
-    kernels.pack(x, _row_numbers(share), packed, look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _packed_pairs(share: Any, _matrix: Any) -> None:
-    rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
-    x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
-    packed = numba.carray(shorts(look(share + 8 * Y)), rows * columns)
-    pairs.pack_wide(x, _row_numbers(share), packed, look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _copied(share: Any, _matrix: Any) -> None:
-    columns, numbers = look(share + 8 * COLUMNS), _row_numbers(share)
-    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
-        line = numba.carray(floats(look(share + 8 * X) + 4 * columns * numbers[row]), columns)
-        kernels.copy(line, 0, numba.carray(floats(look(share + 8 * Y) + 4 * columns * row), columns), columns)
-
-
-@compiled
-def _row_numbers(share: Any) -> Any:
-    """Where in x each row of a share is, as told at `MATRIX`; none if they lie one behind the other."""
-    place = look(share + 8 * MATRIX)
-    return numba.carray(integers(place), look(share + 8 * ROWS) if place else 0)
-
-
-def _gated_pairs(share: Any, _matrix: Any) -> None:
-    groups.gate(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _likeliest(share: Any, _matrix: Any) -> None:
-    likeliest.find(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _mixed_rows(share: Any, _matrix: Any) -> None:
-    groups.mix(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-@lru_cache
-def loop_for(work: str) -> int:
-    """The address of a loop that multiplies no matrix, by the name of its work.
-
-    "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
-    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": one
-    to four rows of it, at `WIDTH` whether in fewer ones, and twice their order; "copy": rows of it. Where these three
-    find rows that do not lie one behind the other, stands at `MATRIX`. "gate pairs" and "mix rows": see `groups`;
-    "likeliest": of rows of logits, see `likeliest.find`.
-    """
-    loop = {
-        "attention": _attended,
-        "attention in pairs": _attended_in_pairs,
-        "gate": _gated,
-        "pack": _packed,
-        "pairs": _packed_pairs,
-        "digits": _written_rows,
-        "copy": _copied,
-        "gate pairs": _gated_pairs,
-        "mix rows": _mixed_rows,
-        "likeliest": _likeliest,
-    }[work]
-    made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
-    return int(made.address)
 
 
 def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
@@ -347,11 +227,11 @@ def reads_packed(parts: Any) -> bool:
 
 
 def packings(jobs: Sequence[tuple[int, int, int, int]], most: int, work: str = "pack") -> Array:
-    """Lines of shares that pack rows, each of about `most` numbers, for a `work` of `loop_for`.
+    """Lines of shares that pack rows, each of about `most` numbers, for a `work` of `works.loop_for`.
 
     `jobs`: the addresses where rows lie and where they are written to, how many they are, and their columns.
     """
-    loop, lines, size = loop_for(work), list[tuple[int, ...]](), pairs.BLOCK if work == "pairs" else kernels.BLOCK
+    loop, lines, size = works.loop_for(work), list[tuple[int, ...]](), pairs.BLOCK if work == "pairs" else kernels.BLOCK
     for x, packed, rows, columns in jobs:
         blocks, step = -(-columns // size), max(1, most // (rows * size))
         for begin in range(0, blocks, step):
@@ -411,9 +291,8 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
                 do_all(line[1], line[2])
             elif not lead(state, line[1], line[2], patience):
                 return step
-        elif line[0] == steps.DIGITS:
-            # No plain 0 and 1: numba would compile all of it once more for these.
-            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5], np.int64(0), np.int64(1))
+        elif line[steps.LOOP]:
+            call(line[steps.LOOP], place + 8 * steps.STEP * (step - 1), place)
         else:
             steps.small_step(line)
     return 0

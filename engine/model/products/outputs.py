@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.model.products import layouts
+from engine.model.products import arrays, layouts
 from engine.model.products.product import Batch, Stored, stored
 
 MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are decoded
@@ -36,7 +36,7 @@ class Outputs(Stored):
         """See `Stored.decode`."""
         kernels, batch = _kernels(), Batch()
         decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
-        batch.add(partial(decode, self.parts, layouts.array(out)), self.rows, self.columns)
+        batch.add(partial(decode, self.parts, arrays.array(out)), self.rows, self.columns)
         batch.run()
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.model.products import layouts
+from engine.model.products import arrays, layouts
 from engine.model.products.bfloat_loops import BfloatLoop, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
@@ -302,7 +302,7 @@ class Stored:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
         kernels, batch = _kernels(), Batch()
         decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
-        batch.add(partial(decode, self.parts, layouts.array(out)), self.rows, self.columns)
+        batch.add(partial(decode, self.parts, arrays.array(out)), self.rows, self.columns)
         batch.run()
 
 
@@ -449,22 +449,22 @@ def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:
 
 def floats(numbers: Tensor) -> Stored | None:
     """A matrix of float32, of any size: of a layer whose products are computed in one call."""
-    return _as_it_lies(lambda: layouts.Floats(layouts.array(numbers)), numbers.shape, numbers)
+    return _as_it_lies(lambda: layouts.Floats(arrays.array(numbers)), numbers.shape, numbers)
 
 
 def plain(numbers: Tensor) -> Stored | None:
     """A matrix of bfloat16 or float16; None for others."""
     if numbers.dtype == torch.bfloat16:
-        return stored(lambda: layouts.Bfloats(layouts.array(numbers)), numbers.shape, numbers)
+        return stored(lambda: layouts.Bfloats(arrays.array(numbers)), numbers.shape, numbers)
     if numbers.dtype == torch.float16:
-        return stored(lambda: layouts.Halves(layouts.array(numbers)), numbers.shape, numbers)
+        return stored(lambda: layouts.Halves(arrays.array(numbers)), numbers.shape, numbers)
     return None
 
 
 def integers(codes: Tensor, absmax: Tensor, level: float) -> Stored | None:
     """A matrix of int8 [rows, columns] times float32 [rows] times a number."""
     return stored(
-        lambda: layouts.Integers(layouts.array(codes), layouts.array(absmax), np.float32(level)),
+        lambda: layouts.Integers(arrays.array(codes), arrays.array(absmax), np.float32(level)),
         codes.shape,
         codes,
         absmax,
@@ -476,8 +476,8 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
     layout = layouts.BLOCKS.get(kind)
     if layout is None:
         return None
-    tables = layouts.TABLES.get(kind, ())
-    return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
+    tables = arrays.TABLES.get(kind, ())
+    return stored(lambda: layout(arrays.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
 
 
 @lru_cache(maxsize=1)

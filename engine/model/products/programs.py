@@ -75,9 +75,12 @@ class Steps:
 
     def add(self, *numbers: Any) -> int:
         """A step; tensors stand for their addresses, and floats for themselves. Returns its number."""
-        line = [0] * native().steps.STEP
+        loop = native()
+        line = [0] * loop.steps.STEP
         for field, number in enumerate(numbers):
             line[field] = _as_integer(number)
+        if work := loop.steps.WITH_LOOPS.get(line[0]):
+            line[loop.steps.LOOP] = loop.works.loop_for(work)
         self._lines.append(line)
         return len(self._lines) - 1
 
@@ -138,9 +141,9 @@ class Steps:
             is_paired = name == PAIRS.kind
             work, size, block = ("pairs", 2, loop.pairs.BLOCK) if is_paired else ("pack", 4, loop.kernels.BLOCK)
             step = max(1, WORTH_SPREADING // (rows * block))
-            return loop.loop_for(work), 0, size * columns, -(-columns // block), step
+            return loop.works.loop_for(work), 0, size * columns, -(-columns // block), step
         is_short = name in {"short", "shorts"}
-        return loop.loop_for("digits"), 2 * order + is_short, loop.whole_numbers.bytes_of_a_row(columns), 0, 1
+        return loop.works.loop_for("digits"), 2 * order + is_short, loop.whole_numbers.bytes_of_a_row(columns), 0, 1
 
     def _place_of(self, x: Tensor, kind: tuple[str, int], room: Room) -> int:
         """Where x [rows, columns] lies so, once the steps until here are done."""
@@ -186,21 +189,22 @@ class Steps:
         return self.add(native().steps.SHARES, table.ctypes.data, len(table))
 
     def spread(self, work: str, count: int, step: int, kept: Any, matrix: int = 0, x: int = 0, y: int = 0) -> int:
-        """Do the work that `native.loop_for` has for `count` of something, `step` at a time; `kept`: what is read."""
+        """Do the work that `works.loop_for` has for `count` of something, `step` at a time; `kept`: what is read."""
         loop, begins = native(), np.arange(0, count, step)
         table = np.zeros((len(begins), loop.shares.SHARE), np.int64)
-        for field, numbers in (loop.LOOP, loop.loop_for(work)), (loop.MATRIX, matrix), (loop.X, x), (loop.Y, y):
+        for field, numbers in (loop.LOOP, loop.works.loop_for(work)), (loop.MATRIX, matrix), (loop.X, x), (loop.Y, y):
             table[:, field] = numbers
         table[:, loop.BEGIN], table[:, loop.END] = begins, np.minimum(begins + step, count)
         return self.share(table, kept)
 
     def attend(self, told: Array) -> int:
         """Attention as it is told, see `loops.attending`: of several rows over keys of bfloat16 in pairs."""
-        loop, shares, place = native().attending, SHARES * self.threads, told.ctypes.data
+        loop, shares, place = native().works.attending, SHARES * self.threads, told.ctypes.data
         heads, rows, group = (int(told[field]) for field in (loop.HEADS, loop.ROWS, loop.GROUP))
         if rows == 1 or not told[loop.NARROW]:
-            return self.spread("attention", heads, max(1, heads // shares), told, matrix=place)
-        shared, tiles = heads // group, native().attending_pairs.tiles_of(group * rows)
+            work = "narrow attention" if told[loop.NARROW] else "attention"
+            return self.spread(work, heads, max(1, heads // shares), told, matrix=place)
+        shared, tiles = heads // group, native().works.attending_pairs.tiles_of(group * rows)
         parts = told[loop.PARTS] = min(tiles, -(-shares // shared))
         return self.spread("attention in pairs", shared * parts, max(1, shared * parts // shares), told, matrix=place)
 

@@ -262,7 +262,7 @@ store = building.store(EIGHT_NUMBERS)
 
 
 def _as_number() -> Any:
-    """An item of an array as float32; see `layouts.scales`."""
+    """An item of an array as float32; see `arrays.scales`."""
 
     def sign(_context: Any, array: Any, _index: Any) -> Any:
         contents = {types.float32: F32, types.uint16: F16, types.int16: I16}

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engine.model.decoding.lookup import NUMBERS
+from engine.model.decoding.tables import NUMBERS
 from engine.model.formats.four_bits import unpacking_for
-from engine.model.products.layouts import NestedLevels, array, levels
+from engine.model.products.arrays import array
+from engine.model.products.layouts import NestedLevels, levels
 from engine.model.products.product import Product, Stored, decoded
 from engine.model.products.product import stored as stored_matrix
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.decoding.lookup import NUMBERS
+from engine.model.decoding.tables import NUMBERS
 from engine.model.formats import four_bits
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.nf4 import compress_absmax, restore_absmax

@@ -32,7 +32,7 @@ class GroupedExperts:
     def __init__(self, steps: Steps, room: Room, weights: Tensor, is_narrow: bool) -> None:
         """`weights`: float32 [rows, chosen], in the room. `is_narrow`: of a network that computes in bfloat16."""
         self._steps, self._room, self._is_narrow = steps, room, is_narrow
-        loop = self._groups = native().groups
+        loop = self._groups = native().works.groups
         self._told = np.zeros(loop.GROUPING, np.int64)
         self._kept: list[Array] = [self._told]
         self._counts: list[tuple[Array, int, int]] = []  # of a stack, the field, and the step that is told
@@ -140,7 +140,7 @@ def _loops_for(
 
     `gathers`: they do not lie one behind the other. Made once for all layers whose pieces are alike.
     """
-    first, loop = pieces[0], native().groups
+    first, loop = pieces[0], native().works.groups
     key = rows, is_narrow, gathers, *(each for piece in pieces for each in (piece.places("alone")[0], piece.columns))
     if key not in _made:
         kinds = np.zeros((rows + 1, loop.KIND), np.int64)
@@ -148,7 +148,7 @@ def _loops_for(
         for count in range(1, rows + 1):
             packing = steps.packing(first, count, is_narrow)
             if packing is None and gathers and count > 1:
-                packing = native().loop_for("copy"), 0, 4 * first.columns, 0, 1
+                packing = native().works.loop_for("copy"), 0, 4 * first.columns, 0, 1
             if packing is not None:
                 kinds[count] = packing
         found = [[0, *(steps.loop_of(piece, count, is_narrow) for count in range(1, rows + 1))] for piece in pieces]

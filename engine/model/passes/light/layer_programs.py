@@ -199,7 +199,7 @@ class LayerBuilder:
 
     def _attended(self, query: Tensor, out: Tensor, heads: int, shared: int, rows: int, width: int) -> tuple[Any, int]:
         """What is told of the attention, and its step."""
-        loop = self._loop.attending
+        loop = self._loop.works.attending
         told = np.zeros(loop.FACTS, np.int64)
         told[[loop.QUERY, loop.OUT]] = query.data_ptr(), out.data_ptr()
         told[[loop.HEADS, loop.GROUP, loop.ROWS, loop.WIDTH]] = heads, heads // shared, rows, width
@@ -212,7 +212,9 @@ class LayerBuilder:
             return None
         if self._is_wide and attention.sinks.dtype == torch.float32:
             return attention
-        told[self._loop.attending.SINKS] = self._steps.keep(attention.sinks.to(torch.float32, copy=True)).data_ptr()
+        told[self._loop.works.attending.SINKS] = self._steps.keep(
+            attention.sinks.to(torch.float32, copy=True)
+        ).data_ptr()
         return None
 
     def _network(self, products: Sequence[Stored], inner: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ def likeliest(logits: Tensor, vocabulary: int, width: int) -> tuple[Array, Array
         return None
     if logits.ndim != 2 or not logits.is_contiguous():
         return None
-    loop, rows = native().likeliest, len(logits)
+    loop, rows = native().works.likeliest, len(logits)
     found, tokens = np.empty((rows, width), np.float32), np.empty((rows, width), np.int64)
     told = np.zeros(loop.TOLD, np.int64)
     told[[loop.LOGITS, loop.TOKENS, loop.LOG_PROBS]] = logits.data_ptr(), tokens.ctypes.data, found.ctypes.data
@@ -43,6 +43,6 @@ def _spread(told: Array, rows: int) -> None:
     """A share for each row."""
     loop = native()
     table = np.zeros((rows, loop.shares.SHARE), np.int64)
-    table[:, loop.LOOP], table[:, loop.MATRIX] = loop.loop_for("likeliest"), told.ctypes.data
+    table[:, loop.LOOP], table[:, loop.MATRIX] = loop.works.loop_for("likeliest"), told.ctypes.data
     table[:, loop.BEGIN], table[:, loop.END] = np.arange(rows), np.arange(rows) + 1
     team().run(table, min(threads_allowed(), rows), computes_alone())

@@ -97,7 +97,7 @@ class ProgramInputs:
                 cells.append(program.cell(step, WEIGHT))
             if program.sinks is not None:
                 self._sources.append((program.sinks._parameters, "sinks"))
-                cells.append(program.of_attention.ctypes.data + 8 * native().attending.SINKS)
+                cells.append(program.of_attention.ctypes.data + 8 * native().works.attending.SINKS)
             if program.routed is not None:
                 for source, cell in program.routed.sources(program.cell):
                     self._sources.append(source)
@@ -125,7 +125,7 @@ def _claimed(slots: Any, rows: int) -> tuple[int, ...]:
 
 def _slot_cells(program: "LayerProgram") -> list[int]:
     """Where keys and values are written, each with the distance from head to head; then what attention is told."""
-    loop, here = native().attending, program.of_attention.ctypes.data
+    loop, here = native().works.attending, program.of_attention.ctypes.data
     kept = [program.cell(step, number + more) for step, number in program.told.kept for more in (0, 1)]
     fields = loop.KEYS, loop.VALUES, loop.KEY_STEP, loop.VALUE_STEP, loop.MASK, loop.MASK_STEP, loop.SLOTS
     return [*kept, *(here + 8 * number for number in fields)]

@@ -42,21 +42,28 @@ LEAST = np.float32(-np.inf)
 
 @compiled
 def attend(place: int, begin: int, end: int) -> None:
-    """Heads [begin, end) of what is told at an address."""
+    """Heads [begin, end) of what is told at an address, with keys and values of float32."""
     told = numba.carray(integers(place), FACTS)
     count = told[SLOTS] * told[WIDTH]
     scores = np.empty(told[SLOTS] + LANES, np.float32)
     for head in range(begin, end):
         shared = head // told[GROUP]
-        first, second = shared * told[KEY_STEP], shared * told[VALUE_STEP]
-        if told[NARROW]:
-            keys = numba.carray(shorts(told[KEYS] + 2 * first), count)
-            values = numba.carray(shorts(told[VALUES] + 2 * second), count)
-            _attend_head(told, head, keys, values, scores)
-        else:
-            wide_keys = numba.carray(floats(told[KEYS] + 4 * first), count)
-            wide_values = numba.carray(floats(told[VALUES] + 4 * second), count)
-            _attend_head(told, head, wide_keys, wide_values, scores)
+        keys = numba.carray(floats(told[KEYS] + 4 * shared * told[KEY_STEP]), count)
+        values = numba.carray(floats(told[VALUES] + 4 * shared * told[VALUE_STEP]), count)
+        _attend_head(told, head, keys, values, scores)
+
+
+@compiled
+def attend_narrow(place: int, begin: int, end: int) -> None:
+    """The same with keys and values of bfloat16."""
+    told = numba.carray(integers(place), FACTS)
+    count = told[SLOTS] * told[WIDTH]
+    scores = np.empty(told[SLOTS] + LANES, np.float32)
+    for head in range(begin, end):
+        shared = head // told[GROUP]
+        keys = numba.carray(shorts(told[KEYS] + 2 * shared * told[KEY_STEP]), count)
+        values = numba.carray(shorts(told[VALUES] + 2 * shared * told[VALUE_STEP]), count)
+        _attend_head(told, head, keys, values, scores)
 
 
 @compiled

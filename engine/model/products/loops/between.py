@@ -131,11 +131,18 @@ def round_numbers(x: int, count: int) -> None:
 def norm_narrow_rows(x: int, weight: int, y: int, rows: int, width: int, epsilon: float, more: float) -> None:
     """`norm_rows` of rows, weights and what is written that are all bfloat16: it is rounded once."""
     wide, scale = np.empty(width, np.float32), np.empty(width, np.float32)
-    widen(weight, scale.ctypes.data, width)
+    # As other numbers, and plain ones, numba would compile all that is called once more.
+    line: Any = np.int64(wide.ctypes.data)
+    by: Any = np.int64(scale.ctypes.data)
+    none: Any = np.int64(0)
+    one: Any = np.int64(1)
+    small: Any = np.float32(epsilon)
+    added: Any = np.float32(more)
+    widen(weight, by, width)
     for row in range(rows):
-        widen(x + 2 * row * width, wide.ctypes.data, width)
-        norm_rows(wide.ctypes.data, scale.ctypes.data, wide.ctypes.data, 1, width, epsilon, more)
-        narrow_heads(wide.ctypes.data, y + 2 * row * width, 0, 1, width)
+        widen(x + 2 * row * width, line, width)
+        norm_rows(line, by, line, one, width, small, added)
+        narrow_heads(line, y + 2 * row * width, none, one, width)
 
 
 @compiled

@@ -86,7 +86,8 @@ def _share_out(place: int, owners: Array, most_rows: int) -> None:
     found = numba.carray(integers(told[FOUND]), (pieces, 2))
     loops = numba.carray(integers(told[LOOPS]), (pieces, most_rows + 1))
     lines = numba.carray(integers(told[LINES]), (pairs * pieces, BEGIN))
-    begin = count = packs = whole = 0
+    none: Any = np.int64(0)  # with a plain 0 numba would compile what is called once more
+    begin = count = packs = whole = none
     free = told[PACKED]
     while begin < pairs:
         end = begin + 1

@@ -8,10 +8,11 @@ from typing import Any
 
 import numba
 
+from engine.model.products.addresses import look
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops import between, groups, routing
-from engine.model.products.pointers import floats
+from engine.model.products.pointers import floats, integers
 
 STEP = 12  # numbers of a step, of which the first says what it is:
 SHARES = 0  # address of shares, their count
@@ -32,10 +33,21 @@ ROUND = 14  # x, count: to what bfloat16 holds
 ROUTE_SCORED = 15  # logits, experts, chosen, bias, normalised, choice, weights, scaling, rows: `routing.choose_scored`
 GROUP = 16  # the address of what the grouping is told: see `groups.group_pairs`
 
+LOOP = STEP - 1  # where the address of a loop stands, of steps that have one of their own:
+WITH_LOOPS = {
+    DIGITS: "digits of a row",
+    CLAMPED: "clamped gate",
+    ROUTE: "route",
+    ROUTE_SCORED: "route scored",
+    GROUP: "group",
+    TELL: "tell",
+}
+"""The names of their works, see `works.loop_for`. Most networks have no need of them, so all are compiled apart."""
+
 
 @compiled
 def small_step(step: Array) -> None:
-    """Do a step that one thread does."""
+    """Do a step that one thread does, and that has no loop of its own."""
     kind = step[0]
     if kind == NORM:
         epsilon, more = _number(step, 6), _number(step, 7)
@@ -57,34 +69,51 @@ def small_step(step: Array) -> None:
         between.narrow_heads(step[1], step[2], step[3], step[4], step[5])
     elif kind == MIX:
         _mix(step[1], step[2], step[3], step[4], step[5])
-    else:
-        _rarer_step(step)
-
-
-@compiled
-def _rarer_step(step: Array) -> None:
-    kind = step[0]
-    if kind == CLAMPED:
-        between.clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
     elif kind == WIDEN:
         between.widen(step[1], step[2], step[3])
     elif kind == ROUND:
         between.round_numbers(step[1], step[2])
-    elif kind == ROUTE:
-        of_all, normalised = step[4] != 0, step[5] != 0
-        for row in range(step[9]):
-            logits, places = step[1] + 4 * step[2] * row, step[3] * row
-            routing.choose(logits, step[2], step[3], of_all, normalised, step[6] + 8 * places, step[7] + 4 * places)
-    elif kind == ROUTE_SCORED:
-        scaling, normalised = _number(step, 8), step[5] != 0
-        for row in range(step[9]):
-            logits, places = step[1] + 4 * step[2] * row, step[3] * row
-            choice, weights = step[6] + 8 * places, step[7] + 4 * places
-            routing.choose_scored(logits, step[2], step[3], step[4], normalised, choice, weights, scaling)
-    elif kind == GROUP:
-        groups.group_pairs(step[1])
-    elif kind == TELL:
-        routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
+
+
+def _clamp(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), STEP)
+    alpha, limit = _number(step, 7), _number(step, 8)
+    between.clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], alpha, limit)
+
+
+def _route(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), STEP)
+    of_all, normalised = step[4] != 0, step[5] != 0
+    for row in range(step[9]):
+        logits, places = step[1] + 4 * step[2] * row, step[3] * row
+        routing.choose(logits, step[2], step[3], of_all, normalised, step[6] + 8 * places, step[7] + 4 * places)
+
+
+def _route_scored(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), STEP)
+    scaling, normalised = _number(step, 8), step[5] != 0
+    for row in range(step[9]):
+        logits, places = step[1] + 4 * step[2] * row, step[3] * row
+        choice, weights = step[6] + 8 * places, step[7] + 4 * places
+        routing.choose_scored(logits, step[2], step[3], step[4], normalised, choice, weights, scaling)
+
+
+def _group(place: Any, _matrix: Any) -> None:
+    groups.group_pairs(look(place + 8))
+
+
+def _tell(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), STEP)
+    routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
+
+
+LOOPS = {
+    WITH_LOOPS[CLAMPED]: _clamp,
+    WITH_LOOPS[ROUTE]: _route,
+    WITH_LOOPS[ROUTE_SCORED]: _route_scored,
+    WITH_LOOPS[GROUP]: _group,
+    WITH_LOOPS[TELL]: _tell,
+}
 
 
 @compiled

@@ -124,7 +124,7 @@ def _half_of(builder: Any, bits: Any) -> Any:
 
 
 def _eight_scales() -> Any:
-    """Eight items of an array of scales as float32; see `layouts.scales`."""
+    """Eight items of an array of scales as float32; see `arrays.scales`."""
 
     def sign(_context: Any, array: Any, _index: Any) -> Any:
         content = {types.float32: F32, types.uint16: F16, types.int16: I16}[array.dtype]

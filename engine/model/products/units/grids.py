@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.model.decoding.grids import DELTA
+from engine.model.decoding.tables import DELTA
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit

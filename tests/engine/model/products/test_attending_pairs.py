@@ -41,7 +41,7 @@ def inputs(case: Case) -> tuple[Tensor, Tensor, Tensor]:
 def attended(case: Case, tensors: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, sinks: Tensor | None) -> Tensor:
     """float32 [rows, heads, width]; `mask` bool [rows, slots], None for causal rows; `sinks` [heads]."""
     query, key, value = tensors
-    loop, found = native().attending, torch.full((case.rows, len(query), case.width), 7.0)
+    loop, found = native().works.attending, torch.full((case.rows, len(query), case.width), 7.0)
     told = np.zeros(loop.FACTS, np.int64)
     told[[loop.QUERY, loop.KEYS, loop.VALUES, loop.OUT]] = [each.data_ptr() for each in (query, key, value, found)]
     told[[loop.KEY_STEP, loop.VALUE_STEP]] = (case.slots + case.more) * case.width
@@ -52,7 +52,7 @@ def attended(case: Case, tensors: tuple[Tensor, Tensor, Tensor], mask: Tensor | 
         told[[loop.MASK, loop.MASK_STEP]] = mask.data_ptr(), mask.stride(0)
     if sinks is not None:
         told[loop.SINKS] = sinks.data_ptr()
-    native().attending_pairs.attend(told.ctypes.data, 0, case.shared * case.parts)
+    native().works.attending_pairs.attend(told.ctypes.data, 0, case.shared * case.parts)
     return found
 
 

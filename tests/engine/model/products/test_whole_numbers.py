@@ -12,7 +12,7 @@ from gguf import GGMLQuantizationType, quantize
 from torch import Tensor
 
 from engine.gguf_header import TYPES
-from engine.model.products import layouts, product
+from engine.model.products import arrays, layouts, product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Group, Member, multiply
 from engine.model.products.product import Stored, blocks, times_all
@@ -131,8 +131,8 @@ def test_levels_of_four_bits_may_have_their_scales_elsewhere(group: int, columns
     codes = torch.randint(0, 256, (ROWS, columns // 2), dtype=torch.uint8)
     exponents = torch.randint(122, 130, (ROWS, columns >> group), dtype=torch.uint8)
     steps = 2.0 ** (torch.arange(256, dtype=torch.float32) - 127)
-    arrays = layouts.array(codes), layouts.levels("e2m1"), layouts.array(exponents), layouts.array(steps), group
-    matrix = product.stored(lambda: layouts.ScaledLevels(*arrays), (ROWS, columns), codes, exponents)
+    fields = arrays.array(codes), layouts.levels("e2m1"), arrays.array(exponents), arrays.array(steps), group
+    matrix = product.stored(lambda: layouts.ScaledLevels(*fields), (ROWS, columns), codes, exponents)
     assert matrix is not None
     assert matrix.order is not None
     matrix.decode(weight := torch.empty(ROWS, columns))
