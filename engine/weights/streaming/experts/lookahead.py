@@ -38,13 +38,14 @@ def router_of(layer: nn.Module, experts: Experts) -> Router | None:
 
 
 def foretold(router: Router, hidden: Tensor, chosen: int) -> list[int]:
-    """The experts that a router would choose for any of these rows, [rows, width]: those of most rows first.
+    """The experts that a router would choose for most of these rows, [rows, width]: as many as for one row.
 
-    Where it gives only its figures, the highest count, without what a network may do to them before it chooses.
+    More would often be wrong, and reading them keeps the disk from what is asked for. Where the router gives only its
+    figures, the highest count, without what a network may do to them before it chooses.
     """
-    given = router(hidden[None])  # as a batch, which some ask for, and none minds
+    given = router(hidden)
     parts = given if isinstance(given, tuple) else (given,)
     choices = [each for each in parts if not each.is_floating_point() and each.shape[-1] == chosen]
     choice = choices[0] if choices else parts[0].topk(chosen, dim=-1).indices
     experts, rows = choice.unique(return_counts=True)
-    return [int(each) for each in experts[rows.argsort(descending=True, stable=True)]]
+    return [int(each) for each in experts[rows.argsort(descending=True, stable=True)][:chosen]]
