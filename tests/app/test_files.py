@@ -163,6 +163,8 @@ IN_PLACE = {
     "facts.py": "a temporary folder that is renamed when it is whole",
     "crash.py": "a report has a name of its own, and the fault handler needs an open file",
     "tools.py": "what a program prints while it runs",
+    "processes.py": "what processes are to compile, in a temporary folder, before they are started",
+    "child.py": "an empty file whose name alone counts, in the same folder",
     "wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")

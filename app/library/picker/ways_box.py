@@ -79,11 +79,11 @@ class WaysBox(QWidget):
         asked = [way for way in ways if way.name in _AS_ASKED]
         best = max(asked, key=lambda way: (way.name == _SHOWN, way.tokens_per_second), default=None)
         for row, way in enumerate(ways):
-            explained = tip(_explained(way))
+            explained = _explained(way)
             for column, text in enumerate(_row(way)):
                 cell = label("quiet-text", text, self.table)
                 cell.setWordWrap(column == _COLUMNS - 1)
-                cell.setToolTip(explained)
+                cell.setToolTip(tip(explained))
                 if way is best:
                     cell.setStyleSheet("font-weight: 600")
                 self._rows.addWidget(cell, row, column)

@@ -173,7 +173,7 @@ def _with_experts(
         waiting = found - at.trunk_bytes / at.whole_rate + (0.0 if has_gpu else CALLS)
         if work.rows > 1 and _stays_stored(target, machine):
             waiting -= min(waiting, BESIDE * expert_seconds(target, layer, work.rows, rates, rates.stored))
-        if arrangement.trunks and not has_gpu:
+        if arrangement.trunks and _stays_stored(target, machine):
             waiting *= 1.0 - LOOKED
         adding += waiting
         if target.codec != "plain" and not _stays_stored(target, machine):
