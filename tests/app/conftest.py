@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QLocale
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from pytestqt.wait_signal import SignalBlocker
@@ -81,6 +82,15 @@ def english_numbers(qapp: QApplication) -> None:
     earlier test has made one depends on how the files are shared out.
     """
     QLocale.setDefault(QLocale("en"))
+
+
+@pytest.fixture(autouse=True)
+def usual_text(qapp: QApplication) -> Iterator[None]:
+    """The next text is no larger for this one: themes take the font that the application has for the usual one."""
+    before = QFont(qapp.font())
+    yield
+    if qapp.font() != before:
+        qapp.setFont(before)
 
 
 _MANY = 20  # modules
