@@ -32,6 +32,19 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
+def run_script(script: str, engine_python: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A script that opens the window, in front of a fake engine, until it ends."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.fixture
 def application(engine_python: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """The application in its own process, with a fake engine."""
@@ -216,15 +229,7 @@ sys.exit(main(["--data-dir", sys.argv[1]]))
 
 
 def test_what_a_thread_meets_is_shown_in_the_window_and_logged(engine_python: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FAILING, str(tmp_path / "data")],
-        cwd=ROOT,
-        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_script(FAILING, engine_python, str(tmp_path / "data"))
     assert done.returncode == 0, done.stderr
     assert "The chats could not be read or saved because of an error in this program (Panic: unforeseen)" in done.stdout
     logs = [each.read_text(encoding="utf-8") for each in (tmp_path / "data" / "logs").glob("*.log")]
@@ -255,15 +260,7 @@ def test_python_ends_when_no_thread_is_at_work_and_is_left_out_where_one_stays(
     work: float, patience: float, engine_python: Path, tmp_path: Path
 ) -> None:
     """It would stop a thread in the middle of a library's frames, which crashed now and then."""
-    done = subprocess.run(
-        [sys.executable, "-c", WORKING, str(tmp_path / "data"), str(work), str(patience)],
-        cwd=ROOT,
-        env=os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_script(WORKING, engine_python, str(tmp_path / "data"), str(work), str(patience))
     assert done.returncode == 0, done.stderr
     assert done.stdout == ("Python has ended\n" if work < patience else "")
     assert ("these threads still run: a long work" in done.stderr) == (work > patience)

@@ -4,17 +4,17 @@ What the file does not say is what llama.cpp takes for this kind of network.
 """
 
 from engine.errors import ModelError
-from engine.model.gguf.dense_configs import DENSE as OF_DENSE
-from engine.model.gguf.dense_names import DENSE, FALCON_OF_TWO_NORMS
-from engine.model.gguf.gemma_configs import GEMMAS
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.mixture_configs import MIXTURES as OF_MIXTURES
-from engine.model.gguf.mixture_names import MIXTURES
-from engine.model.gguf.names import OUTPUT, Family
+from engine.model.gguf.networks.dense_configs import DENSE as OF_DENSE
+from engine.model.gguf.networks.dense_names import DENSE, FALCON_OF_TWO_NORMS
+from engine.model.gguf.networks.gemma_configs import GEMMAS
+from engine.model.gguf.networks.mixture_configs import MIXTURES as OF_MIXTURES
+from engine.model.gguf.networks.mixture_names import MIXTURES
+from engine.model.gguf.networks.names import OUTPUT, Family
+from engine.model.gguf.networks.state_configs import STATES as OF_STATES
+from engine.model.gguf.networks.state_names import BAMBA, STATES
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings, predicting_layers
-from engine.model.gguf.state_configs import STATES as OF_STATES
-from engine.model.gguf.state_names import BAMBA, STATES
 from engine.protocol.sentences import say, shown
 
 EMBEDDING = "token_embd.weight"

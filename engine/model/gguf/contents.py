@@ -11,7 +11,7 @@ from engine.gguf_header import FETCH_AGAIN, NUMBERS, LazyArray, block_type
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
-from engine.model.gguf.names import (
+from engine.model.gguf.networks.names import (
     ACTIVATIONS,
     HASHES,
     IN_BLOCK,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from engine.errors import ModelError
 from engine.model.gguf.header import GgufHeader, GgufTensor, small_numbers
-from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
+from engine.model.gguf.networks.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
 from engine.protocol.sentences import say, shown
 

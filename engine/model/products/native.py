@@ -26,6 +26,7 @@ from engine.model.products.loops import (
     whole_numbers,
     works,
 )
+from engine.model.products.loops.pointers import floats, integers, shorts
 from engine.model.products.loops.shares import (
     ALL,
     BEGIN,
@@ -38,7 +39,6 @@ from engine.model.products.loops.shares import (
     X,
     Y,
 )
-from engine.model.products.pointers import floats, integers, shorts
 from engine.model.products.units.by_layout import APART
 
 # Numbers that threads share; each is written beside nothing else.

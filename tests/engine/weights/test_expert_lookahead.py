@@ -3,7 +3,7 @@
 import random
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import wait
 
 import pytest
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from engine.errors import ModelError
 from engine.model.network import find_layers
-from engine.model.products import product
 from engine.weights.streaming.experts import stream as expert_stream
 from engine.weights.streaming.experts.binding import Experts, find_experts
 from engine.weights.streaming.experts.cache import Expert
@@ -26,9 +25,11 @@ from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
 from tests.engine.family_models import tiny_config
 from tests.engine.weights.reading import cache_use
-from tests.engine.weights.test_expert_products import FEW_ROWS, made
+from tests.engine.weights.test_expert_products import FEW_ROWS, lasting_qwen, qwen, small_matrices_count
 from tests.engine.weights.test_expert_stream import PLENTY, Mixture, always, passes
 from tests.engine.weights.test_layer_stream import assert_same
+
+__all__ = ["lasting_qwen", "qwen", "small_matrices_count"]  # fixtures
 
 ROUTED = choose(
     ("deepseek_v3", "glm4_moe", "gpt_oss", "jamba", "lfm2_moe", "minimax_m2", "mixtral", "qwen3_moe"),
@@ -91,23 +92,6 @@ def test_what_cannot_be_asked_is_not(router: nn.Module | None) -> None:
 
 
 # ---- streams --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(autouse=True)
-def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "SMALLEST", 1)
-
-
-@pytest.fixture(scope="module")
-def lasting_qwen(tmp_path_factory: pytest.TempPathFactory) -> Mixture:
-    return made("qwen3_moe", "cast", tmp_path_factory.mktemp("qwen"))
-
-
-@pytest.fixture
-def qwen(lasting_qwen: Mixture) -> Iterator[Mixture]:
-    """One model for all, which has read nothing; each test closes its streams."""
-    yield lasting_qwen
-    lasting_qwen.context.rewind(0)
 
 
 def stream_of(model: Mixture, slots: int = 0, trunks_stay: bool = True) -> LayerStream:

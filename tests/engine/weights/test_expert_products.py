@@ -56,7 +56,7 @@ NOT_FOLLOWED = ("llama4_text",)
 
 
 @pytest.fixture(autouse=True)
-def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "SMALLEST", 1)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.pointers import booleans, floats, integers, shorts
+from engine.model.products.loops.pointers import booleans, floats, integers, shorts
 from engine.model.products.vectors import (
     as_stored,
     exponential,

@@ -30,7 +30,7 @@ from engine.model.products.loops.attending import (
     WIDTH,
 )
 from engine.model.products.loops.kernels import copy
-from engine.model.products.pointers import booleans, floats, integers, shorts
+from engine.model.products.loops.pointers import booleans, floats, integers, shorts
 from engine.model.products.units.bfloat_units import bfloats_at, bfloats_of, store_bfloats
 from engine.model.products.units.sixteen import many_splat, many_store, many_times, sixteen_numbers
 from engine.model.products.units.sums import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT
-from engine.model.products.pointers import floats, shorts
+from engine.model.products.loops.pointers import floats, shorts
 from engine.model.products.vectors import (
     exponential,
     fused,

@@ -12,6 +12,7 @@ import numpy as np
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops import between
+from engine.model.products.loops.pointers import floats, integers
 from engine.model.products.loops.shares import (
     ALL,
     BEGIN,
@@ -28,7 +29,6 @@ from engine.model.products.loops.shares import (
     interleave,
     lay_out,
 )
-from engine.model.products.pointers import floats, integers
 
 # What the grouping of a layer is told, and all that follows it: int64; addresses of int64 unless said otherwise.
 CHOICE, PASS_ROWS, CHOSEN, EXPERTS = range(4)  # of [rows, chosen]; how many there are of each

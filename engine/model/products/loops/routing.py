@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 from engine.model.products.compiling import compiled
-from engine.model.products.pointers import floats, integers
+from engine.model.products.loops.pointers import floats, integers
 
 
 @compiled

@@ -20,8 +20,8 @@ from engine.model.products.loops import (
     steps,
     whole_numbers,
 )
+from engine.model.products.loops.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.loops.shares import BEGIN, COLUMNS, END, MATRIX, ROWS, WIDTH, X, Y
-from engine.model.products.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
 

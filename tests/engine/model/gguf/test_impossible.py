@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import ModelError
 from engine.model.checkpoint import open_checkpoint
-from engine.model.gguf.dense_configs import QUERY_SCALES
+from engine.model.gguf.networks.dense_configs import QUERY_SCALES
 from engine.model.gguf.settings import Settings
 from tests.engine.gguf_cases import make
 from tests.engine.gguf_files import write_gguf

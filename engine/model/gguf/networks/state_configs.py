@@ -5,9 +5,9 @@ Layers that keep a state have no key-value heads.
 
 from dataclasses import dataclass
 
-from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.mixture_configs import SIGMOID, sigmoid_routed
+from engine.model.gguf.networks.dense_configs import Config, granite_scales, qwen35
+from engine.model.gguf.networks.mixture_configs import SIGMOID, sigmoid_routed
 from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.gguf.windows import FULL, LINEAR
 

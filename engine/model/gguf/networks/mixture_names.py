@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from engine.model.gguf.names import (
+from engine.model.gguf.networks.names import (
     BLOCK,
     CORRECTED,
     HEAD_NORMS_HUNYUAN,

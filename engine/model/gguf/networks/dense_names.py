@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.model.gguf.names import (
+from engine.model.gguf.networks.names import (
     ATTENTION,
     BLOCK,
     HEAD_NORMS_HUNYUAN,

@@ -1,7 +1,7 @@
 """What config.json says of mixtures of experts alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.dense_configs import FULL_INTERVAL, Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
+from engine.model.gguf.networks.dense_configs import FULL_INTERVAL, Config, granite_scales, latent_sizes, qwen35
 from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, windows
 
@@ -110,19 +110,10 @@ def sigmoid_routed(settings: Settings) -> Config:
 
 
 def _latent(settings: Settings) -> Config:
-    """Attention whose keys and values are made of latent vectors."""
-    turned = settings.whole("rope.dimension_count")
+    """Attention of latent vectors; files may tell of heads as they are kept, and besides as they are."""
     keys = settings.whole("attention.key_length_mla", settings.whole("attention.key_length"))
-    if keys <= turned:
-        raise settings.refused("attention.key_length")
-    return {
-        "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
-        "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
-        "qk_rope_head_dim": turned,
-        "qk_nope_head_dim": keys - turned,
-        "v_head_dim": settings.whole("attention.value_length_mla", settings.whole("attention.value_length")),
-        "attention_bias": False,
-    }
+    values = settings.whole("attention.value_length_mla", settings.whole("attention.value_length"))
+    return {**latent_sizes(settings, keys, values), "attention_bias": False}
 
 
 def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from engine.model.gguf.mixture_names import MIXTURES
-from engine.model.gguf.names import (
+from engine.model.gguf.networks.mixture_names import MIXTURES
+from engine.model.gguf.networks.names import (
     BLOCK,
     GATES,
     NGRAM_TABLE,

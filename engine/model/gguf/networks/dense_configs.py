@@ -219,20 +219,25 @@ def _muse_glimmer(header: GgufHeader, settings: Settings, _config: Config) -> Co
     }
 
 
-def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    """Attention whose keys and values are made of latent vectors; values are as wide as heads usually are."""
-    turned, keys = settings.whole("rope.dimension_count"), settings.whole("attention.key_length")
-    width, heads = settings.whole("embedding_length"), settings.whole("attention.head_count")
+def latent_sizes(settings: Settings, keys: int, values: int) -> Config:
+    """Of attention whose `keys` and `values`, so wide a head, are made of latent vectors. Raises `ModelError`."""
+    turned = settings.whole("rope.dimension_count")
     if keys <= turned:
         raise settings.refused("attention.key_length")
     return {
-        **MINICPM3,
         "kv_lora_rank": settings.whole("attention.kv_lora_rank"),
         "q_lora_rank": settings.whole("attention.q_lora_rank", 0) or None,
         "qk_rope_head_dim": turned,
         "qk_nope_head_dim": keys - turned,
-        "v_head_dim": settings.whole("attention.value_length", width // heads),
+        "v_head_dim": values,
     }
+
+
+def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Values are as wide as heads usually are."""
+    usual = settings.whole("embedding_length") // settings.whole("attention.head_count")
+    values = settings.whole("attention.value_length", usual)
+    return {**MINICPM3, **latent_sizes(settings, settings.whole("attention.key_length"), values)}
 
 
 DENSE = {
