@@ -58,6 +58,6 @@ class DockWidths(QObject):
             self._wanted.setdefault(each, max(width, _LEAST_WIDTH))
         whole = sum(self._wanted[each] for each in now)
         share = min(1.0, max(0, self._window.width() - _BETWEEN) / whole) if whole else 1.0
-        widths = {each: round(self._wanted[each] * share) for each in now}
+        widths = {each: max(1, round(self._wanted[each] * share)) for each in now}
         if widths != now:
             self._window.resizeDocks(list(widths), list(widths.values()), Qt.Orientation.Horizontal)
