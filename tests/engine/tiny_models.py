@@ -63,6 +63,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "phimoe": ("PhimoeConfig", {"num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
     "glm4_moe": (
         "Glm4MoeConfig",
         {
