@@ -197,6 +197,8 @@ OWN: dict[str, dict[str, Any]] = {
 }
 # Families of which only a part answers in text, in the library as a model of its own.
 THINKERS = frozenset({"qwen2_5_omni", "qwen3_omni_moe"})
+# Families that were published with weights for pairs of neighbours, where the library's network turns halves of a head.
+IN_PAIRS = frozenset({"hy_v4"})
 # Families whose tiny models transformers saves under other names than those of the published ones.
 MISNAMED = dict.fromkeys(("kimi_k25", "qianfan_ocr"), "language_model.model.")
 
@@ -310,7 +312,28 @@ def save_tiny(family: str, folder: Path) -> Any:
         return _save_thinker(family, folder)
     model = random_model(tiny_config(family))
     model.save_pretrained(folder)
+    if family in IN_PAIRS:
+        turn_pairs(model)
     return model
+
+
+@torch.no_grad()
+def turn_pairs(model: Any) -> None:
+    """Have a network of `IN_PAIRS` compute with pairs of neighbours what it computed with halves, by its weights."""
+    for layer in model.model.layers:
+        attention, indexer = layer.self_attn, layer.self_attn.indexer
+        turned = attention.qk_rope_head_dim
+        _put_apart(attention.q_b_proj.weight, attention.qk_head_dim, turned)
+        _put_apart(attention.kv_a_proj_with_mqa.weight, attention.kv_lora_rank + turned, turned)
+        for weight in (indexer.wq_b.weight, indexer.wk.weight, *indexer.k_norm.parameters()) if indexer else ():
+            _put_apart(weight, indexer.head_dim, turned)
+
+
+def _put_apart(weight: Any, width: int, turned: int) -> None:
+    """Of every head's outputs, the last ones: first those that stand in even places, then the others."""
+    begin = width - turned
+    order = [*range(begin), *range(begin, width, 2), *range(begin + 1, width, 2)]
+    weight.copy_(weight.unflatten(0, (-1, width))[:, order].flatten(0, 1).clone())
 
 
 def _save_thinker(family: str, folder: Path) -> Any:
