@@ -11,7 +11,7 @@ from huggingface_hub.errors import StrictDataclassError
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.refused_families import REASONS
+from engine.model.families.refused_families import reason_against
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
@@ -75,7 +75,7 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
 
     Raises `ModelError` for numbers that no model has, for unknown kinds, and for those that cannot hold a token tree.
     """
-    if (reason := REASONS.get(str(checkpoint.config.get("model_type")))) is not None:
+    if (reason := reason_against(checkpoint.config)) is not None:
         raise no_tree(checkpoint.name, reason)
     config = _make_config(checkpoint)
     kind = str(config.model_type)

@@ -10549,6 +10549,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its positions are biases, which branches do not have</source>
+            <translation>seine Positionen sind Verschiebungen, die es für Zweige nicht gibt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its router mixes the tokens of a pass</source>
+            <translation>sein Router vermischt die Tokens eines Durchlaufs</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
             <translation>hat {columns} Spalten in Gruppen zu {group}</translation>

@@ -276,7 +276,9 @@ OTHER_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
     }),
     "codeshell": ("starcoder2", {}),
-    "hunyuan_vl": ("hunyuan dense", {}),
+    "hunyuan_vl": ("hunyuan dense", {
+        "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10_000.0, "alpha": 50.0, "factor": 1.0},
+    }),
     "maincoder": ("hunyuan dense", {}),
     "bailingmoe": ("granitemoeshared", {**UNSCALED, "shared_intermediate_size": 192}),
     "bailingmoe2": ("glm4_moe", {"n_group": 2, "attention_bias": False, "num_mtp_layers": 0}),
