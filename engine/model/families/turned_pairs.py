@@ -22,7 +22,7 @@ class _Apart:
 
     def __call__(self, _module: nn.Module, _args: tuple[Any, ...], states: Tensor) -> Tensor:
         """As torch calls it; states [..., heads x width]."""
-        heads, begin = states.unflatten(-1, (-1, self._width)), self._begin
+        heads, begin = states.reshape(*states.shape[:-1], -1, self._width), self._begin
         parts = heads[..., :begin], heads[..., begin::2], heads[..., begin + 1 :: 2]
         return torch.cat(parts, -1).flatten(-2)
 
