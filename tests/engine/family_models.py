@@ -13,6 +13,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
+from tests.engine.tiny_models import unlike_new
+
 MAPPINGS = (
     modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
     modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING,
@@ -290,7 +292,10 @@ def _few_layers(kinds: list[str]) -> list[str]:
 
 
 def random_model(config: Any, seed: int = 0) -> Any:
-    """A random model in float32 whose logits are spread enough that its greedy text is no constant."""
+    """A random model in float32 whose logits are spread enough that its greedy text is no constant.
+
+    None of its weights is what a new model has.
+    """
     model_class = next(mapping[type(config)] for mapping in MAPPINGS if type(config) in mapping)
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
@@ -301,7 +306,7 @@ def random_model(config: Any, seed: int = 0) -> Any:
                 parameter.normal_(0, 0.25)
             elif "sinks" in name:
                 parameter.normal_(0, 1.0)
-    return model
+    return unlike_new(model)
 
 
 def save_tiny(family: str, folder: Path) -> Any:

@@ -107,6 +107,16 @@ def random_model(config: Any, seed: int = 0, dtype: torch.dtype = torch.float32)
     return model.requires_grad_(False)
 
 
+@torch.no_grad()
+def unlike_new(model: Any) -> Any:
+    """The model with none of its norms, biases and scales as a new one has them: ones and zeros would hide mistakes."""
+    random = torch.Generator().manual_seed(1)
+    for name, weight in model.state_dict().items():
+        if weight.is_floating_point() and (weight.ndim == 1 or name.endswith(("bias", "layernorm.weight"))):
+            weight.add_(torch.randn(weight.shape, generator=random), alpha=0.1)
+    return model
+
+
 def tiny_network(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, **overrides: Any) -> Network:
     """`tiny_model`, wrapped for a `Context`."""
     model = tiny_model(family, seed, dtype, **overrides)
