@@ -15,6 +15,7 @@ from engine.model.families.refused_families import reason_against
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
+from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
 from engine.model.safe_config import require_consistent, safe_config
 from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
@@ -169,7 +170,8 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
     window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        return (Span(SLIDING, window) if window else Span(),) * int(text.num_hidden_layers)
+        is_bounded = window and heeds_window(text.model_type)
+        return (Span(SLIDING, window) if is_bounded else Span(),) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
     return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)

@@ -74,6 +74,32 @@ SMALL: dict[str, Any] = {
     "eos_token_id": 2,
 }
 ABSENT = object()
+# What would show nothing if it were as usual: factors of 1, groups of one, layers that are all the same.
+SHOWING: dict[str, Any] = {
+    **dict.fromkeys(
+        ("routed_scaling_factor", "moe_routed_scaling_factor", "router_scaling_factor", "route_scale"), 2.5
+    ),
+    **dict.fromkeys(("attention_multiplier", "residual_multiplier", "attention_in_multiplier", "key_multiplier"), 0.4),
+    **dict.fromkeys(("embedding_multiplier", "lm_head_multiplier", "ssm_out_multiplier", "time_step_scale"), 1.5),
+    **dict.fromkeys(("attention_out_multiplier", "ssm_in_multiplier", "logits_scaling", "logit_scale"), 0.7),
+    "mlp_multipliers": [0.6, 1.5],
+    "ssm_multipliers": [0.6, 1.5, 1.2, 0.8, 1.1],
+    **dict.fromkeys(("attention_bias", "mlp_bias", "use_bias", "lm_head_bias", "projectors_bias", "conv_bias"), True),
+    **dict.fromkeys(("mamba_proj_bias", "use_qkv_bias", "norm_bias", "decoder_bias", "enable_bias"), True),
+    **dict.fromkeys(("use_qk_norm", "qk_layernorm", "mup_enabled", "mamba_rms_norm", "use_double_wide_mlp"), True),
+    **dict.fromkeys(("scale_attn_by_inverse_layer_idx", "attn_temperature_tuning"), True),
+    **dict.fromkeys(("n_group", "num_expert_group", "mamba_n_groups"), 2),
+    **dict.fromkeys(("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"), 2),
+    "clip_qkv": 1.5,
+    "moe_router_logit_softcapping": 1.0,
+    "num_kv_shared_layers": 2,
+    "activation_sparsity_pattern": [0.9, 0.5, 0.0, 0.0],
+    "mlp_layer_types": ["dense", "sparse"] * 2,
+    "indexer_types": ["full", "shared"] * 2,
+}
+SLIDING = {"layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 7, "use_sliding_window": True}
+# Switches of families whose networks cannot be had with them, or with what else is small here.
+USUAL: dict[str, frozenset[str]] = {}
 ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
 # What else a family needs, in its language model or around it.
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
@@ -275,7 +301,7 @@ def _small_text(usual: Any) -> dict[str, Any]:
     for name in ("intermediate_size", "num_experts", "activation_sparsity_pattern", "moe_layer_end_index"):
         if isinstance(value := _get(usual, name), list):
             made[name] = [SMALL.get(name, value[-1])] * LAYERS
-    made.update(OWN.get(usual.model_type, {}))
+    made |= _showing(usual) | OWN.get(usual.model_type, {})
     rope = getattr(usual, "rope_parameters", None)
     if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
         made.setdefault("rope_parameters", ROPE)
@@ -283,6 +309,18 @@ def _small_text(usual: Any) -> dict[str, Any]:
     if isinstance(kinds, list) and len(set(kinds)) > 1 and _has(usual, "layer_types"):
         made["layer_types"] = _few_layers(kinds)
     return {**made, "model_type": usual.model_type}
+
+
+def _showing(usual: Any) -> dict[str, Any]:
+    """What a family has of `SHOWING`, and layers with windows beside others where it knows them."""
+    known = {name for name in vars(usual) if not isinstance(getattr(type(usual), name, None), property)}
+    known -= USUAL.get(usual.model_type, frozenset())
+    found = {name: value for name, value in SHOWING.items() if name in known}
+    if {"layer_types", "sliding_window"} <= known and set(usual.layer_types or ()) == {"full_attention"}:
+        found |= {name: value for name, value in SLIDING.items() if name in known}
+    elif "sliding_window" in known and "layer_types" not in known:
+        found["sliding_window"] = SLIDING["sliding_window"]
+    return found
 
 
 def _few_layers(kinds: list[str]) -> list[str]:
@@ -329,7 +367,8 @@ def turn_pairs(model: Any) -> None:
         attention, indexer = layer.self_attn, layer.self_attn.indexer
         turned = attention.qk_rope_head_dim
         _put_apart(attention.q_b_proj.weight, attention.qk_head_dim, turned)
-        _put_apart(attention.kv_a_proj_with_mqa.weight, attention.kv_lora_rank + turned, turned)
+        for weight in attention.kv_a_proj_with_mqa.parameters():
+            _put_apart(weight, attention.kv_lora_rank + turned, turned)
         for weight in (indexer.wq_b.weight, indexer.wk.weight, *indexer.k_norm.parameters()) if indexer else ():
             _put_apart(weight, indexer.head_dim, turned)
 

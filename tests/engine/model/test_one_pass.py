@@ -183,8 +183,19 @@ def test_families_that_cannot_are_read_chunk_by_chunk() -> None:
     context.prefill_rows = LEAST_ROWS - 1
     assert context.pass_rows == context.prefill_rows
     assert carried_width({"model_type": "gemma3n_text", "hidden_size_per_layer_input": 256}, 64, 16) == 0
+    assert carried_width({"model_type": "gemma4_unified_text", "num_kv_shared_layers": 2}, 64, 16) == 0
     assert carried_width({"model_type": "llama"}, 64, 16) == 2 * (64 + 16)
     assert carried_width({"model_type": "hy_v4", "hc_mult": 4}, 64, 16) == 2 * (4 * 64 + 16)
+
+
+def test_where_a_network_drops_rows_half_way_prompts_come_in_chunks() -> None:
+    found = []
+    for one_pass in (False, True):
+        context = Context(network_of("gemma4_unified_text"), 128, one_pass=one_pass)
+        context.prefill_rows = ROWS
+        context.prefill(TEXT)
+        found.append(context.score([5, 6, 7], [-1, 0, 0]))
+    torch.testing.assert_close(*found)
 
 
 def test_what_cannot_be_joined_stays_with_its_chunk() -> None:
