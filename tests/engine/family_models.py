@@ -13,6 +13,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
+from engine.model.families.windowed_families import heeds_window
 from tests.engine.tiny_models import unlike_new
 
 MAPPINGS = (
@@ -22,6 +23,7 @@ MAPPINGS = (
 )
 VOCABULARY = 131
 LAYERS = 4
+HEADS = 8  # where their width is said: together they are wider than what goes into them
 # By the names that configs use, in whatever part of the model they stand.
 SMALL: dict[str, Any] = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
@@ -76,6 +78,7 @@ SMALL: dict[str, Any] = {
 ABSENT = object()
 # What would show nothing if it were as usual: factors of 1, groups of one, layers that are all the same.
 SHOWING: dict[str, Any] = {
+    "moe_router_scaling_factor": 2.5,
     **dict.fromkeys(
         ("routed_scaling_factor", "moe_routed_scaling_factor", "router_scaling_factor", "route_scale"), 2.5
     ),
@@ -98,8 +101,7 @@ SHOWING: dict[str, Any] = {
     "indexer_types": ["full", "shared"] * 2,
 }
 SLIDING = {"layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 7, "use_sliding_window": True}
-# Switches of families whose networks cannot be had with them, or with what else is small here.
-USUAL: dict[str, frozenset[str]] = {}
+EVEN = frozenset({"helium"})  # networks of the library whose heads cannot be wider than what goes into them
 ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
 # What else a family needs, in its language model or around it.
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
@@ -107,6 +109,8 @@ SECTIONS = {"rope_parameters": {**ROPE, "mrope_section": [2, 3, 3]}}
 ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
 OWN: dict[str, dict[str, Any]] = {
+    "axk2": {"n_group": 2, "topk_group": 1},
+    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 2},  # as published
     "glm4v_text": SECTIONS,
     "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},
     "glm_ocr_text": SECTIONS,
@@ -146,7 +150,7 @@ OWN: dict[str, dict[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
     "deepseek_v2": MIXTURE,
-    "dots1": {**MIXTURE, "n_group": 1, "topk_group": 1, "n_shared_experts": 1},
+    "dots1": MIXTURE,
     "qwen4_exp_text": {
         "indexer_n_heads": 32,
         "indexer_kv_heads": 1,
@@ -293,9 +297,11 @@ def _small_text(usual: Any) -> dict[str, Any]:
         made["num_key_value_heads"] = SMALL["num_key_value_heads"]
     if "head_dim" in vars(usual) and _get(usual, "head_dim") is None:
         made["head_dim"] = SMALL["head_dim"]
+    elif _has(usual, "head_dim") and "head_dim" in vars(usual) and usual.model_type not in EVEN:
+        made["num_attention_heads"] = HEADS
     if _has(usual, "kv_lora_rank"):  # heads share latents, and `head_dim` follows from them
         made.pop("head_dim", None)
-        made["num_key_value_heads"] = made["num_attention_heads"]
+        made["num_key_value_heads"] = made["num_attention_heads"] = SMALL["num_attention_heads"]
     if getattr(usual, "num_kv_shared_layers", 0):
         made["num_kv_shared_layers"] = 2
     for name in ("intermediate_size", "num_experts", "activation_sparsity_pattern", "moe_layer_end_index"):
@@ -314,11 +320,10 @@ def _small_text(usual: Any) -> dict[str, Any]:
 def _showing(usual: Any) -> dict[str, Any]:
     """What a family has of `SHOWING`, and layers with windows beside others where it knows them."""
     known = {name for name in vars(usual) if not isinstance(getattr(type(usual), name, None), property)}
-    known -= USUAL.get(usual.model_type, frozenset())
     found = {name: value for name, value in SHOWING.items() if name in known}
     if {"layer_types", "sliding_window"} <= known and set(usual.layer_types or ()) == {"full_attention"}:
         found |= {name: value for name, value in SLIDING.items() if name in known}
-    elif "sliding_window" in known and "layer_types" not in known:
+    elif "sliding_window" in known and "layer_types" not in known and heeds_window(usual.model_type):
         found["sliding_window"] = SLIDING["sliding_window"]
     return found
 
