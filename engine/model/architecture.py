@@ -170,8 +170,8 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
     window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        is_bounded = window and heeds_window(text.model_type)
-        return (Span(SLIDING, window) if is_bounded else Span(),) * int(text.num_hidden_layers)
+        span = Span(SLIDING, window) if window and heeds_window(text.model_type) else Span()
+        return (span,) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
     return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)
