@@ -10590,6 +10590,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
+            <source>'{name}' has the weights {tensor}, which are not known.</source>
+            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>Choose another version of the model, or update Coppice.</source>
+            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
             <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
             <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
         </message>
@@ -10655,18 +10665,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
-            <source>'{name}' has the weights {tensor}, which are not known.</source>
-            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/contents.py" />
             <source>'{name}' has weights of an impossible shape: {tensor}.</source>
             <translation>„{name}“ enthält Gewichte von unmöglicher Form: {tensor}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/contents.py" />
-            <source>Choose another version of the model, or update Coppice.</source>
-            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
