@@ -11,10 +11,11 @@ from huggingface_hub.errors import StrictDataclassError
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.refused_families import REASONS
+from engine.model.families.refused_families import reason_against
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
+from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
 from engine.model.safe_config import require_consistent, safe_config
 from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
@@ -75,7 +76,7 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
 
     Raises `ModelError` for numbers that no model has, for unknown kinds, and for those that cannot hold a token tree.
     """
-    if (reason := REASONS.get(str(checkpoint.config.get("model_type")))) is not None:
+    if (reason := reason_against(checkpoint.config)) is not None:
         raise no_tree(checkpoint.name, reason)
     config = _make_config(checkpoint)
     kind = str(config.model_type)
@@ -169,7 +170,8 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
     window, chunk = getattr(text, "sliding_window", None), getattr(text, "attention_chunk_size", None)
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        return (Span(SLIDING, window) if window else Span(),) * int(text.num_hidden_layers)
+        span = Span(SLIDING, window) if window and heeds_window(text.model_type) else Span()
+        return (span,) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
     return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)

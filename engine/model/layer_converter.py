@@ -12,6 +12,7 @@ from engine.errors import ModelError
 from engine.model.architecture import Architecture, open_architecture, require_complete
 from engine.model.assembly import Assembly, Source
 from engine.model.checkpoint import Checkpoint
+from engine.model.formats.faults import unknown_weights
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_tables import may_stay
 from engine.model.network import find_layers
@@ -88,6 +89,7 @@ class LayerConverter:
         self.architecture = architecture
         self.dtype = dtype
         self._weights = checkpoint.weights
+        self._is_written_for_it = bool(checkpoint.metadata)  # a GGUF file holds what its network computes with
         model = architecture.build_on_meta(dtype)
         self._loader = WeightLoader(model, dtype, architecture.kind)
         self._check()
@@ -187,6 +189,8 @@ class LayerConverter:
         report = self._loader.load(on_meta, META)
         self._loader.finish(report)
         require_complete(self.architecture, report.missing_keys, report.mismatched, report.unexpected_keys)
+        if self._is_written_for_it and (left := sorted(report.unexpected_keys)):
+            raise unknown_weights(self.architecture.name, left[0])
 
     def _require_numbers(self) -> None:
         """Refuse what only looks like weights: codes of a packing that config.json does not tell."""

@@ -12,6 +12,7 @@ from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.temperature import scale_by_position
+from engine.model.families.turned_pairs import put_pairs_apart
 from engine.model.passes import tree_attention
 from engine.model.passes.light import adoption
 from engine.model.passes.sight import Span
@@ -53,6 +54,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     text = model.config.get_text_config(decoder=True)
     layers = find_layers(model)
     scale_by_position(layers)
+    put_pairs_apart(layers)
     read_trees(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME

@@ -159,6 +159,7 @@ def find_rope(model: Any, name: str) -> LengthRope | None:
         for kind, settings in _kinds(module):
             if kind == "longrope":
                 switches.add(int(settings["original_max_position_embeddings"]))
+                _turn_by_updated_frequencies(module)
             elif "dynamic" in kind:
                 longest = int(module.original_max_seq_len)
                 grows_from = longest if grows_from is None else min(grows_from, longest)
@@ -175,6 +176,15 @@ def find_rope(model: Any, name: str) -> LengthRope | None:
         _require_known_build(module, name)
     rope.attach()
     return rope
+
+
+def _turn_by_updated_frequencies(module: nn.Module) -> None:
+    """Have PhiMoE's embedding turn by the frequencies that were chosen for the length, as the published one does.
+
+    The library's computes those of the short factors again in every pass, however long the text is.
+    """
+    if hasattr(module, "rope_init_fn"):
+        module.rope_init_fn = lambda _config: (module.inv_freq, module.attention_scaling)  # type: ignore[assignment]
 
 
 def _kinds(module: nn.Module) -> Iterator[tuple[str, Any]]:

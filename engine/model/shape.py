@@ -364,8 +364,12 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     if latent := _number(text, "kv_lora_rank"):
         stored = [weight.shape[0] for weight in weights if weight.name.endswith(LATENTS) and len(weight.shape) == 2]
         return sum(stored) or latent + _number(text, "qk_rope_head_dim")  # LongCat-Flash attends twice in a layer
-    one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
-    return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
+    shared = _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text)
+    if text.get("new_decoder_architecture") is True:  # Falcon, which keeps them once for each head that reads them
+        shared = _heads(text)
+    elif text.get("multi_query") is True:
+        shared = 1
+    return 2 * _head_dim(text) * shared
 
 
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:

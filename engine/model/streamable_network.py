@@ -11,6 +11,7 @@ from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.temperature import scale_by_position
+from engine.model.families.turned_pairs import put_pairs_apart
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.passes.light import adoption
@@ -92,6 +93,7 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
         if index not in own:
             layers[index] = network.layers[index]
     scale_by_position(layers[index] for index in own)
+    put_pairs_apart(layers[index] for index in own)
     read_trees((layers[index] for index in own), checkpoint.name)
     stored = {id(module) for index in own for module in layers[index].modules()}
     for name, module in model.named_modules():

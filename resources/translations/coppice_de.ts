@@ -10549,6 +10549,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its positions are biases, which branches do not have</source>
+            <translation>seine Positionen sind Verschiebungen, die es für Zweige nicht gibt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its router mixes the tokens of a pass</source>
+            <translation>sein Router vermischt die Tokens eines Durchlaufs</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
             <translation>hat {columns} Spalten in Gruppen zu {group}</translation>
@@ -10577,6 +10587,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/compressed_tensors.py" />
             <source>has scales of the shape {scales} for {shape}</source>
             <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>'{name}' has the weights {tensor}, which are not known.</source>
+            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>Choose another version of the model, or update Coppice.</source>
+            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -10645,18 +10665,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
-            <source>'{name}' has the weights {tensor}, which are not known.</source>
-            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/contents.py" />
             <source>'{name}' has weights of an impossible shape: {tensor}.</source>
             <translation>„{name}“ enthält Gewichte von unmöglicher Form: {tensor}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/contents.py" />
-            <source>Choose another version of the model, or update Coppice.</source>
-            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />

@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import torch
+
 from tests.engine.family_models import families
 from tests.engine.family_proof import Standing, Verdict, judge
 from tests.engine.family_table import read_table, write_table, write_verified
@@ -74,6 +76,7 @@ def _work(family: str, folder: Path, writer: int) -> None:
 
 def run(wanted: Iterable[str], record: Path) -> None:
     """Judge families and record each verdict as it comes."""
+    torch.set_num_threads(1)  # forks would wait for threads that they do not have
     with tempfile.TemporaryDirectory(prefix="coppice-family-") as folder:
         judge("llama", Path(folder))  # what is imported here is not imported again by each fork
     record.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
+from engine.model.families.windowed_families import heeds_window
+from tests.engine.tiny_models import unlike_new
+
 MAPPINGS = (
     modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
     modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING,
@@ -20,6 +23,7 @@ MAPPINGS = (
 )
 VOCABULARY = 131
 LAYERS = 4
+HEADS = 8  # where their width is said: together they are wider than what goes into them
 # By the names that configs use, in whatever part of the model they stand.
 SMALL: dict[str, Any] = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
@@ -72,6 +76,32 @@ SMALL: dict[str, Any] = {
     "eos_token_id": 2,
 }
 ABSENT = object()
+# What would show nothing if it were as usual: factors of 1, groups of one, layers that are all the same.
+SHOWING: dict[str, Any] = {
+    "moe_router_scaling_factor": 2.5,
+    **dict.fromkeys(
+        ("routed_scaling_factor", "moe_routed_scaling_factor", "router_scaling_factor", "route_scale"), 2.5
+    ),
+    **dict.fromkeys(("attention_multiplier", "residual_multiplier", "attention_in_multiplier", "key_multiplier"), 0.4),
+    **dict.fromkeys(("embedding_multiplier", "lm_head_multiplier", "ssm_out_multiplier", "time_step_scale"), 1.5),
+    **dict.fromkeys(("attention_out_multiplier", "ssm_in_multiplier", "logits_scaling", "logit_scale"), 0.7),
+    "mlp_multipliers": [0.6, 1.5],
+    "ssm_multipliers": [0.6, 1.5, 1.2, 0.8, 1.1],
+    **dict.fromkeys(("attention_bias", "mlp_bias", "use_bias", "lm_head_bias", "projectors_bias", "conv_bias"), True),
+    **dict.fromkeys(("mamba_proj_bias", "use_qkv_bias", "norm_bias", "decoder_bias", "enable_bias"), True),
+    **dict.fromkeys(("use_qk_norm", "qk_layernorm", "mup_enabled", "mamba_rms_norm", "use_double_wide_mlp"), True),
+    **dict.fromkeys(("scale_attn_by_inverse_layer_idx", "attn_temperature_tuning"), True),
+    **dict.fromkeys(("n_group", "num_expert_group", "mamba_n_groups"), 2),
+    **dict.fromkeys(("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"), 2),
+    "clip_qkv": 1.5,
+    "moe_router_logit_softcapping": 1.0,
+    "num_kv_shared_layers": 2,
+    "activation_sparsity_pattern": [0.9, 0.5, 0.0, 0.0],
+    "mlp_layer_types": ["dense", "sparse"] * 2,
+    "indexer_types": ["full", "shared"] * 2,
+}
+SLIDING = {"layer_types": ["sliding_attention", "full_attention"] * 2, "sliding_window": 7, "use_sliding_window": True}
+EVEN = frozenset({"helium"})  # networks of the library whose heads cannot be wider than what goes into them
 ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
 # What else a family needs, in its language model or around it.
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
@@ -79,6 +109,8 @@ SECTIONS = {"rope_parameters": {**ROPE, "mrope_section": [2, 3, 3]}}
 ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
 OWN: dict[str, dict[str, Any]] = {
+    "axk2": {"n_group": 2, "topk_group": 1},
+    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 2},  # as published
     "glm4v_text": SECTIONS,
     "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},
     "glm_ocr_text": SECTIONS,
@@ -118,7 +150,7 @@ OWN: dict[str, dict[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
     "deepseek_v2": MIXTURE,
-    "dots1": {**MIXTURE, "n_group": 1, "topk_group": 1, "n_shared_experts": 1},
+    "dots1": MIXTURE,
     "qwen4_exp_text": {
         "indexer_n_heads": 32,
         "indexer_kv_heads": 1,
@@ -197,6 +229,8 @@ OWN: dict[str, dict[str, Any]] = {
 }
 # Families of which only a part answers in text, in the library as a model of its own.
 THINKERS = frozenset({"qwen2_5_omni", "qwen3_omni_moe"})
+# Families that were published with weights for pairs of neighbours, where the library's network turns halves of a head.
+IN_PAIRS = frozenset({"hy_v4"})
 # Families whose tiny models transformers saves under other names than those of the published ones.
 MISNAMED = dict.fromkeys(("kimi_k25", "qianfan_ocr"), "language_model.model.")
 
@@ -263,15 +297,17 @@ def _small_text(usual: Any) -> dict[str, Any]:
         made["num_key_value_heads"] = SMALL["num_key_value_heads"]
     if "head_dim" in vars(usual) and _get(usual, "head_dim") is None:
         made["head_dim"] = SMALL["head_dim"]
+    elif _has(usual, "head_dim") and "head_dim" in vars(usual) and usual.model_type not in EVEN:
+        made["num_attention_heads"] = HEADS
     if _has(usual, "kv_lora_rank"):  # heads share latents, and `head_dim` follows from them
         made.pop("head_dim", None)
-        made["num_key_value_heads"] = made["num_attention_heads"]
+        made["num_key_value_heads"] = made["num_attention_heads"] = SMALL["num_attention_heads"]
     if getattr(usual, "num_kv_shared_layers", 0):
         made["num_kv_shared_layers"] = 2
     for name in ("intermediate_size", "num_experts", "activation_sparsity_pattern", "moe_layer_end_index"):
         if isinstance(value := _get(usual, name), list):
             made[name] = [SMALL.get(name, value[-1])] * LAYERS
-    made.update(OWN.get(usual.model_type, {}))
+    made |= _showing(usual) | OWN.get(usual.model_type, {})
     rope = getattr(usual, "rope_parameters", None)
     if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
         made.setdefault("rope_parameters", ROPE)
@@ -281,6 +317,17 @@ def _small_text(usual: Any) -> dict[str, Any]:
     return {**made, "model_type": usual.model_type}
 
 
+def _showing(usual: Any) -> dict[str, Any]:
+    """What a family has of `SHOWING`, and layers with windows beside others where it knows them."""
+    known = {name for name in vars(usual) if not isinstance(getattr(type(usual), name, None), property)}
+    found = {name: value for name, value in SHOWING.items() if name in known}
+    if {"layer_types", "sliding_window"} <= known and set(usual.layer_types or ()) == {"full_attention"}:
+        found |= {name: value for name, value in SLIDING.items() if name in known}
+    elif "sliding_window" in known and "layer_types" not in known and heeds_window(usual.model_type):
+        found["sliding_window"] = SLIDING["sliding_window"]
+    return found
+
+
 def _few_layers(kinds: list[str]) -> list[str]:
     """Four layers of all kinds, the last as it usually is."""
     distinct = list(dict.fromkeys(kinds))
@@ -288,7 +335,10 @@ def _few_layers(kinds: list[str]) -> list[str]:
 
 
 def random_model(config: Any, seed: int = 0) -> Any:
-    """A random model in float32 whose logits are spread enough that its greedy text is no constant."""
+    """A random model in float32 whose logits are spread enough that its greedy text is no constant.
+
+    None of its weights is what a new model has.
+    """
     model_class = next(mapping[type(config)] for mapping in MAPPINGS if type(config) in mapping)
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
@@ -299,7 +349,7 @@ def random_model(config: Any, seed: int = 0) -> Any:
                 parameter.normal_(0, 0.25)
             elif "sinks" in name:
                 parameter.normal_(0, 1.0)
-    return model
+    return unlike_new(model)
 
 
 def save_tiny(family: str, folder: Path) -> Any:
@@ -310,7 +360,29 @@ def save_tiny(family: str, folder: Path) -> Any:
         return _save_thinker(family, folder)
     model = random_model(tiny_config(family))
     model.save_pretrained(folder)
+    if family in IN_PAIRS:
+        turn_pairs(model)
     return model
+
+
+@torch.no_grad()
+def turn_pairs(model: Any) -> None:
+    """Have a network of `IN_PAIRS` compute with pairs of neighbours what it computed with halves, by its weights."""
+    for layer in model.model.layers:
+        attention, indexer = layer.self_attn, layer.self_attn.indexer
+        turned = attention.qk_rope_head_dim
+        _put_apart(attention.q_b_proj.weight, attention.qk_head_dim, turned)
+        for weight in attention.kv_a_proj_with_mqa.parameters():
+            _put_apart(weight, attention.kv_lora_rank + turned, turned)
+        for weight in (indexer.wq_b.weight, indexer.wk.weight, *indexer.k_norm.parameters()) if indexer else ():
+            _put_apart(weight, indexer.head_dim, turned)
+
+
+def _put_apart(weight: Any, width: int, turned: int) -> None:
+    """Of every head's outputs, the last ones: first those that stand in even places, then the others."""
+    begin = width - turned
+    order = [*range(begin), *range(begin, width, 2), *range(begin + 1, width, 2)]
+    weight.copy_(weight.unflatten(0, (-1, width))[:, order].flatten(0, 1).clone())
 
 
 def _save_thinker(family: str, folder: Path) -> Any:

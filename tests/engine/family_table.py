@@ -27,6 +27,10 @@ greedy text with trees of 1, 16 and 64 tokens with `generate`. Written by `pytho
 - *refused*: Coppice says why it does not open it.
 - *untried*: no tiny model of it could be made here. One that opens is probed as it is loaded.
 
+Two networks of this transformers compute something else than was published, and Coppice does not: that of `hy_v4` turns
+halves of a head, and the weights were made for pairs of neighbours (compared with what it makes of weights in another
+order); that of `phimoe` takes the short factors of its rotary embedding for long texts, too.
+
 {counts}
 
 | family | language model | result | because |
@@ -83,8 +87,7 @@ Of the architectures that llama.cpp has names for:
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`.
-- `hy_v4`: the library's network turns halves of a head, and the published weights are made for pairs.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`, `hy_v4`.
 """
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import torch
 import transformers
 
 from engine.model.families.verified_families import VERIFIED
 from tests.engine.family_models import ABSENT
 from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
-from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model
+from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, unlike_new
 
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
 WINDOWS = {"sliding_window": WINDOW, "layer_types": MIXED[:2]}
@@ -276,7 +275,9 @@ OTHER_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
     }),
     "codeshell": ("starcoder2", {}),
-    "hunyuan_vl": ("hunyuan dense", {}),
+    "hunyuan_vl": ("hunyuan dense", {
+        "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10_000.0, "alpha": 50.0, "factor": 1.0},
+    }),
     "maincoder": ("hunyuan dense", {}),
     "bailingmoe": ("granitemoeshared", {**UNSCALED, "shared_intermediate_size": 192}),
     "bailingmoe2": ("glm4_moe", {"n_group": 2, "attention_bias": False, "num_mtp_layers": 0}),
@@ -289,9 +290,4 @@ def make(case: str, **overrides: Any) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
     kind, own = {**MADE, **WITH_STATES}[case]
     said = {key: value for key, value in {**TWO, **own, **overrides}.items() if value is not ABSENT}
-    model = random_model(transformers.CONFIG_MAPPING[kind](**said))
-    random = torch.Generator().manual_seed(1)
-    for name, weight in model.state_dict().items():
-        if weight.is_floating_point() and (weight.ndim == 1 or name.endswith(("bias", "layernorm.weight"))):
-            weight.add_(torch.randn(weight.shape, generator=random), alpha=0.1)
-    return model
+    return unlike_new(random_model(transformers.CONFIG_MAPPING[kind](**said)))

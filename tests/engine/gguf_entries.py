@@ -127,6 +127,11 @@ def _sections(writer: Any, config: Any) -> None:
     writer.add_rope_dimension_sections([3, 3, 2, 0])
 
 
+def _hunyuan_vl(writer: Any, config: Any) -> None:
+    _sections(writer, config)
+    writer.add_rope_scaling_alpha(config.rope_parameters["alpha"])
+
+
 def _qwen35(writer: Any, config: Any) -> None:
     writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
     writer.add_ssm_state_size(config.linear_key_head_dim)
@@ -354,7 +359,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "bailingmoe2": _routed,
     "deepseek": _routed,
     "deepseek2-ocr": _routed,
-    "hunyuan_vl": _sections,
+    "hunyuan_vl": _hunyuan_vl,
     "paddleocr": _sections,
     **STATES,
 }

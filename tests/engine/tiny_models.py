@@ -63,6 +63,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "phimoe": ("PhimoeConfig", {"num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
     "glm4_moe": (
         "Glm4MoeConfig",
         {
@@ -104,6 +105,16 @@ def random_model(config: Any, seed: int = 0, dtype: torch.dtype = torch.float32)
             elif "sinks" in name:
                 parameter.normal_(0, 1.0)
     return model.requires_grad_(False)
+
+
+@torch.no_grad()
+def unlike_new(model: Any) -> Any:
+    """The model with none of its norms, biases and scales as a new one has them: ones and zeros would hide mistakes."""
+    random = torch.Generator().manual_seed(1)
+    for name, weight in model.state_dict().items():
+        if weight.is_floating_point() and (weight.ndim == 1 or name.endswith(("bias", "layernorm.weight"))):
+            weight.add_(torch.randn(weight.shape, generator=random), alpha=0.1)
+    return model
 
 
 def tiny_network(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, **overrides: Any) -> Network:

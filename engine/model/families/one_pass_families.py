@@ -7,6 +7,9 @@ from engine.model.families.verified_families import VERIFIED
 # Their layers are handed what belongs to every slot of the cache, not to the rows of the pass. By model_type.
 CHUNK_BY_CHUNK = frozenset({"qwen4_exp_text"})
 PER_LAYER = "hidden_size_per_layer_input"  # of every token, a vector for every layer: more than its hidden states
+# Layers that read the keys and values of earlier ones: before the first of them Gemma 4's network drops all rows that
+# nobody asks for, so that a chunk is longer than what is left of it.
+SHARING = "num_kv_shared_layers"
 STREAMS = (
     "hc_mult"  # hidden states of a token side by side (hyper-connections, arXiv 2409.19606); one where it is absent
 )
@@ -18,7 +21,7 @@ def carried_width(text: Mapping[str, object], hidden: int, head_dim: int) -> int
     What the first layer is given, what the layers hand on, and the rotary embedding. `text`: the config of the language
     model.
     """
-    if text.get("model_type") in CHUNK_BY_CHUNK or text.get(PER_LAYER):
+    if text.get("model_type") in CHUNK_BY_CHUNK or text.get(PER_LAYER) or text.get(SHARING):
         return 0
     streams = text.get(STREAMS)
     return 2 * hidden * (streams if type(streams) is int and streams > 0 else 1) + 2 * head_dim

@@ -1,4 +1,6 @@
-"""Families that cannot hold a tree for a reason that neither their config.json nor their modules tell by themselves."""
+"""Families, and kinds of some, that cannot hold a tree for a reason that their modules do not tell by themselves."""
+
+from collections.abc import Mapping
 
 from engine.protocol.sentences import say
 
@@ -18,3 +20,15 @@ REASONS = {
     "zamba": _SHARES,
     "zamba2": _SHARES,
 }
+# The same of models whose config.json says yes to an entry.
+REASONS_OF_KINDS = {
+    ("doge", "is_moe"): say("its router mixes the tokens of a pass"),
+    ("falcon", "alibi"): say("its positions are biases, which branches do not have"),
+}
+
+
+def reason_against(config: Mapping[str, object]) -> str | None:
+    """Why a model with this config.json is refused, as a clause; None for those that are not."""
+    family = str(config.get("model_type"))
+    found = (reason for (kind, key), reason in REASONS_OF_KINDS.items() if kind == family and config.get(key) is True)
+    return REASONS.get(family) or next(found, None)

@@ -101,7 +101,6 @@ VERIFIED = frozenset(
         "mimo_v2_flash",
         "minicpm3",
         "minimax_m2",
-        "minimax_m3_vl_text",
         "ministral",
         "ministral3",
         "mistral",

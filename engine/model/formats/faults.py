@@ -22,3 +22,11 @@ def unknown_packing(name: str, *what: object) -> ModelError:
         ),
         say("Choose its original version in 16 bits; Coppice can quantise that itself."),
     )
+
+
+def unknown_weights(name: str, tensor: str) -> ModelError:
+    """The refusal of a model for weights that are none of its network's."""
+    return ModelError(
+        say("'{name}' has the weights {tensor}, which are not known.", name=name, tensor=shown(tensor)),
+        say("Choose another version of the model, or update Coppice."),
+    )

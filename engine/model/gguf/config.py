@@ -82,7 +82,9 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         config["num_key_value_heads"] = settings.whole("attention.head_count_kv", heads)
     if family.attends:
         config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width, family.turns)}
-    return config | OWN.get(settings.architecture, _nothing)(header, settings, config)
+    config |= OWN.get(settings.architecture, _nothing)(header, settings, config)
+    settings.require_asked(family.attends and family.turns)
+    return config
 
 
 def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns: bool) -> dict[str, object]:

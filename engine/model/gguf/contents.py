@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 from engine.errors import ModelError
 from engine.gguf_header import FETCH_AGAIN, NUMBERS, LazyArray, block_type
+from engine.model.formats.faults import unknown_weights
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
@@ -265,10 +266,7 @@ class _Adding:
             )
 
     def _unknown(self, tensor: GgufTensor) -> ModelError:
-        return ModelError(
-            say("'{name}' has the weights {tensor}, which are not known.", name=self._name, tensor=shown(tensor.name)),
-            say("Choose another version of the model, or update Coppice."),
-        )
+        return unknown_weights(self._name, tensor.name)
 
     def _misshaped(self, tensor: GgufTensor) -> ModelError:
         return ModelError(

@@ -25,6 +25,7 @@ WITH_AXES = (
     "qwen35moe",
     "qwen4exp",
 )  # positions have several, which are the same in text, and config.json says so
+BY_ALPHA = ("hunyuan-dense", "hunyuan_vl")  # whose files may say the base before it was raised for long texts
 DEEPSEEK = ("deepseek2", "deepseek32", "glm-dsa", "mistral4")
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
@@ -34,6 +35,8 @@ Rope = dict[str, object]
 def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, object]:
     """The entries of config.json about the rotary embedding; raises `ModelError` for kinds that are not known."""
     base = settings.real("rope.freq_base", 10_000.0)
+    if settings.architecture in BY_ALPHA and (alpha := settings.real("rope.scaling.alpha", 0.0)) > 0 and head_dim > 2:
+        base *= alpha ** (head_dim / (head_dim - 2))
     turned = settings.whole("rope.dimension_count", head_dim)
     if not 1 <= base < math.inf:
         raise settings.refused("rope.freq_base")

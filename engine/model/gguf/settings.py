@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from engine.errors import ModelError
 from engine.gguf_header import FETCH_AGAIN, LazyArray
@@ -10,6 +11,34 @@ from engine.protocol.sentences import say, shown
 
 LARGEST_FLOAT32 = 3.4e38
 MAX_LIST = 4096  # elements of a list with an entry for each layer
+BASE, SLIDING_BASE = "rope.freq_base", "rope.freq_base_swa"
+ALSO_CALLED: Mapping[str, str] = MappingProxyType(
+    {
+        BASE: "rope.global.freq_base",
+        SLIDING_BASE: "rope.local.freq_base",
+        "rope.scaling.yarn_beta_fast": "rope.scaling.beta_fast",
+        "rope.scaling.yarn_beta_slow": "rope.scaling.beta_slow",
+        "rope.scaling.yarn_log_multiplier": "rope.scaling.mscale_all_dim",
+        "attention.temperature_scale": "rope.scaling_beta",
+    }
+)
+"""What Ollama's own converter calls some entries (of Gemma 3 and Mistral 3)."""
+FACTOR = (0, 1)
+HARMLESS: Mapping[str, tuple[int | str, ...]] = MappingProxyType(
+    {
+        "attention.causal": (True,),
+        "attention.sliding_window": (0,),
+        "rope.scaling.type": ("none", ""),
+        "swin_norm": (False,),
+        **dict.fromkeys(("attention.clamp_kqv", "attention.max_alibi_bias", "attention.temperature_scale"), (0,)),
+        **dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping", "router_logit_softcapping"), (0,)),
+        **dict.fromkeys(("swiglu_clamp_exp", "swiglu_clamp_shexp", "attention.shared_kv_layers"), (0,)),
+        **dict.fromkeys(("embedding_scale", "residual_scale", "logit_scale", "attention.output_scale"), FACTOR),
+        **dict.fromkeys(("attention.value_scale", "expert_weights_scale", "expert_group_scale"), FACTOR),
+        **dict.fromkeys(("expert_group_count", "experts_per_group", "hyper_connection.count"), FACTOR),
+    }
+)
+"""Entries that change what networks compute, and what they may say of one that does not know them."""
 
 
 class Settings:
@@ -20,10 +49,11 @@ class Settings:
         self.architecture = header.architecture
         self._metadata: Mapping[str, object] = header.metadata
         self._name = name
+        self._asked: set[str] = set()
 
     def has(self, key: str) -> bool:
         """Whether there is such an entry."""
-        return f"{self.architecture}.{key}" in self._metadata
+        return self._value(key) is not None
 
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number from 0 on, or a list in which all layers have the same; without a default it must be there."""
@@ -67,6 +97,20 @@ class Settings:
             raise self.refused(key)
         return tuple(value.read())
 
+    def require_asked(self, turns: bool) -> None:
+        """Raise `ModelError` for an entry that changes what a network computes, and that nobody has asked for by now.
+
+        `turns`: whether positions turn queries and keys of this network.
+        """
+        for key in HARMLESS.keys() - self._asked:
+            value = self._value(key)
+            said = self.several(key) if isinstance(value, LazyArray) else (value,)
+            if (turns or not key.startswith("rope.")) and not {*said} <= {None, *HARMLESS[key]}:
+                raise self.refused(key)
+        base = self.real(BASE, 10_000.0)
+        if turns and SLIDING_BASE not in self._asked and self.real(SLIDING_BASE, base) != base:
+            raise self.refused(SLIDING_BASE)
+
     def refused(self, key: str) -> ModelError:
         """The refusal of a model for this entry."""
         return ModelError(
@@ -78,7 +122,10 @@ class Settings:
         )  # fmt: skip
 
     def _value(self, key: str) -> object:
-        return self._metadata.get(f"{self.architecture}.{key}")
+        self._asked.add(key)
+        names = (key, ALSO_CALLED.get(key, key))
+        found = (self._metadata.get(f"{self.architecture}.{name}") for name in names)
+        return next((value for value in found if value is not None), None)
 
 
 def predicting_layers(settings: Settings) -> int:

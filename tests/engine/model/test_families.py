@@ -16,7 +16,8 @@ from engine.model.families.probe import PASSES, probe_tree
 from engine.model.network import wrap
 from engine.model.passes.sight import Span
 from engine.model.passes.tree_cache import TreeMasks
-from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
+from tests.engine.speculation.pairs import random_prompt
+from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_model, tiny_network
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -33,6 +34,16 @@ def test_what_a_layer_sees_is_read_per_layer() -> None:
     assert layer_spans(tiny_config("mistral_sliding"), "") == (window,) * 4
     llama4 = transformers.Llama4TextConfig(num_hidden_layers=4, attention_chunk_size=8)
     assert layer_spans(llama4, "") == (chunk, chunk, chunk, Span())
+
+
+def test_a_window_that_a_network_does_not_look_at_bounds_nothing() -> None:
+    """A Llama whose config.json still has the window of the Mistral that it was."""
+    model, text = tiny_model("llama", sliding_window=WINDOW), random_prompt(3 * WINDOW, seed=2)
+    context = Context(wrap(model, "sdpa", "llama"), 64)
+    context.prefill(text[:-1])
+    with torch.inference_mode():
+        expected = tiny_model("llama")(torch.tensor([text])).logits[0, -1]
+    torch.testing.assert_close(context.score(text[-1:], [-1])[0], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_a_span_knows_its_oldest_position_and_what_is_in_reach() -> None:

@@ -14,9 +14,10 @@ from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context
 from engine.model.families.one_pass_families import CHUNK_BY_CHUNK, carried_width
 from engine.model.heads.hidden_states import HiddenStates
-from engine.model.network import Network
+from engine.model.network import Network, wrap
 from engine.model.one_pass.chunked_calls import LEAST_ROWS, ChunkedCalls, PerChunk
 from tests.campaigns.extent import choose
+from tests.engine.family_models import random_model, tiny_config
 from tests.engine.model.state.test_hybrid_context import made, random_tree
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import tiny_network
@@ -34,7 +35,13 @@ TEXT = random_prompt(80, seed=1)
 
 @cache
 def network_of(family: str) -> Network:
-    return made(family)
+    """Without what Gemma 4 may have that keeps it from being read so."""
+    config = tiny_config(family)
+    if not getattr(config, "num_kv_shared_layers", 0):
+        return made(family)
+    unshared = {**config.to_dict(), "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0}
+    unshared.pop("kv_sharing_modes", None)
+    return wrap(random_model(type(config).from_dict(unshared)), "eager", family)
 
 
 def contexts(network: Network, **options: object) -> tuple[Context, Context]:
@@ -183,8 +190,19 @@ def test_families_that_cannot_are_read_chunk_by_chunk() -> None:
     context.prefill_rows = LEAST_ROWS - 1
     assert context.pass_rows == context.prefill_rows
     assert carried_width({"model_type": "gemma3n_text", "hidden_size_per_layer_input": 256}, 64, 16) == 0
+    assert carried_width({"model_type": "gemma4_unified_text", "num_kv_shared_layers": 2}, 64, 16) == 0
     assert carried_width({"model_type": "llama"}, 64, 16) == 2 * (64 + 16)
     assert carried_width({"model_type": "hy_v4", "hc_mult": 4}, 64, 16) == 2 * (4 * 64 + 16)
+
+
+def test_where_a_network_drops_rows_half_way_prompts_come_in_chunks() -> None:
+    found = []
+    for one_pass in (False, True):
+        context = Context(made("gemma4_unified_text"), 128, one_pass=one_pass)
+        context.prefill_rows = ROWS
+        context.prefill(TEXT)
+        found.append(context.score([5, 6, 7], [-1, 0, 0]))
+    torch.testing.assert_close(*found)
 
 
 def test_what_cannot_be_joined_stays_with_its_chunk() -> None:

@@ -89,6 +89,35 @@ def test_the_text_is_that_of_transformers_across_the_switch(kind: str, length: i
     assert len(outcome.rounds) < NEW, "nothing was ever accepted, so nothing was tested"
 
 
+PHIMOE = {**LONGROPE, "short_mscale": 1.1, "long_mscale": 1.3, "original_max_position_embeddings": ORIGINAL}
+
+
+@torch.inference_mode()
+def published(prompt: Sequence[int]) -> list[int]:
+    """What the published PhiMoE writes: it turns all of a text by the factors and the scale of its length.
+
+    The library's own takes the short factors for any length, so here it is handed the long ones as if they were short.
+    """
+    long = {**PHIMOE, "short_factor": LONG, "short_mscale": PHIMOE["long_mscale"]}
+    short_model, long_model = (tiny_model("phimoe", rope_parameters=each) for each in (PHIMOE, long))
+    text = list(prompt)
+    for _ in range(NEW):
+        model = long_model if len(text) > ORIGINAL else short_model
+        best, next_best = model(torch.tensor([text]), use_cache=False).logits[0, -1].topk(2)
+        assert float(best[0] - best[1]) > 3e-4
+        text.append(int(next_best[0]))
+    return text[len(prompt) :]
+
+
+@pytest.mark.parametrize("length", PROMPTS)
+def test_long_texts_of_phimoe_are_turned_by_the_long_factors(length: int) -> None:
+    prompt = random_prompt(length, seed=length)
+    target = tiny_network("phimoe", rope_parameters=PHIMOE)
+    for budget in (0, 8):
+        draft = noisy_copy("phimoe", rope_parameters=PHIMOE) if budget else None
+        assert write(target, draft, prompt, NEW, budget).tokens == published(prompt), f"a tree of {budget}"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_turn_and_a_text_that_was_taken_back_are_as_if_read_afresh(kind: str) -> None:
     target, context = network(kind), Context(network(kind), 128)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -21,7 +22,7 @@ from tests.campaigns.extent import choose
 from tests.engine.family_models import tiny_config as family_config
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import BASE, SOME, VOCABULARY, save_tiny_model, tiny_model
+from tests.engine.tiny_models import BASE, SOME, VOCABULARY, random_model, save_tiny_model, tiny_model
 
 CPU = torch.device("cpu")
 
@@ -70,6 +71,22 @@ def test_a_token_leaves_in_the_cache_what_was_said(family: str, dtype: torch.dty
     kept = context._cache.states
     assert kept.nbytes == sum(state.text_bytes(dtype.itemsize) for state in states)
     assert kept.pending_nbytes == 3 * sum(state.node_bytes(dtype.itemsize) for state in states)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"multi_query": True}, {"multi_query": False}, {"new_decoder_architecture": True, "num_kv_heads": 2}],
+)
+def test_keys_of_falcon_are_counted_as_often_as_it_keeps_them(keys: dict[str, Any], tmp_path: Path) -> None:
+    """Of 40B and 180B the library repeats those that heads share before it keeps them."""
+    config = transformers.FalconConfig(
+        hidden_size=64, num_attention_heads=4, num_hidden_layers=1, vocab_size=99, **keys
+    )
+    random_model(config).save_pretrained(tmp_path)
+    context = Context(loaded(tmp_path), capacity=8)
+    context.score([5], [-1])
+    found = [(layer.keys.numel() + layer.values.numel()) // 8 for layer in context._cache.attention]
+    assert [layer.kv_width for layer in sized(tmp_path).layers] == found
 
 
 def test_a_16_bit_checkpoint_is_stored_in_two_bytes_a_number(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import transformers
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.refused_families import REASONS
+from engine.model.families.refused_families import REASONS, REASONS_OF_KINDS
 from engine.model.families.text_backbone import decoder_class, scaled
 from engine.model.families.wrapper_names import WRAPPERS, transforms_of_wrapper
+from engine.model.safetensors_header import TensorInfo
 
 
 @pytest.mark.parametrize("family", ["paddleocr_vl", "step3p7", "granite4_vision"])
@@ -51,3 +52,13 @@ def test_a_family_that_cannot_hold_a_tree_is_refused_by_its_name_alone(kind: str
     with pytest.raises(ModelError) as refusal:
         open_architecture(Checkpoint("m", "m", Path("m"), {"model_type": kind}, (), {}))
     assert REASONS[kind] in str(refusal.value.message)
+
+
+@pytest.mark.parametrize(("kind", "key"), sorted(REASONS_OF_KINDS))
+def test_so_are_some_models_of_families_that_can(kind: str, key: str) -> None:
+    config = {"model_type": kind, "num_hidden_layers": 1}
+    with pytest.raises(ModelError) as refusal:
+        open_architecture(Checkpoint("m", "m", Path("m"), {**config, key: True}, (), {}))
+    assert REASONS_OF_KINDS[kind, key] in str(refusal.value.message)
+    tensor = TensorInfo("F32", (1,), Path("m"), 0, 4)
+    assert open_architecture(Checkpoint("m", "m", Path("m"), {**config, key: False}, (), {"a": tensor})).kind == kind

@@ -3,11 +3,12 @@
 from statistics import NormalDist
 
 from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.settings import Settings
+from engine.model.gguf.settings import ALSO_CALLED, BASE, Settings
 from engine.model.gguf.windows import FULL, windows
 
 # Layers of the networks whose scores are divided by another number than the root of a head's width.
 GEMMA2_27B, GEMMA3_27B = 46, 62
+WRITTEN_FOR_NONE = 30.0  # by Ollama's converter, where Gemma 3 says that logits have no cap
 PER_LAYER_EMBEDDING = "per_layer_token_embd.weight"
 ACTIVATION: dict[str, object] = {"hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}
 
@@ -27,9 +28,12 @@ def _gemma2(_header: GgufHeader, settings: Settings, config: dict[str, object]) 
 
 
 def _gemma3(_header: GgufHeader, settings: Settings, config: dict[str, object]) -> dict[str, object]:
+    cap = settings.real("final_logit_softcapping", 0.0) or None
+    if settings.has(ALSO_CALLED[BASE]) and cap == WRITTEN_FOR_NONE:
+        cap = None
     return {
         "attn_logit_softcapping": None,
-        "final_logit_softcapping": settings.real("final_logit_softcapping", 0.0) or None,
+        "final_logit_softcapping": cap,
         **_query_scale(settings, config, GEMMA3_27B),
         **windows(settings, 6),
         **ACTIVATION,

@@ -316,3 +316,11 @@ def test_layers_that_are_missing_are_refused(tmp_path: Path) -> None:
     path = llama().write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match="lacks the weights"):
         build_streamable(open_checkpoint(str(path)), torch.float32, CPU)
+
+
+@pytest.mark.parametrize("tensor", ["blk.1.attn_q_norm.weight", "blk.0.attn_output.bias", "output_norm.bias"])
+def test_weights_that_the_network_does_not_have_are_refused(tensor: str, tmp_path: Path) -> None:
+    """They would change what it computes, and be passed over."""
+    path = write_gguf(tmp_path / "m.gguf", make("llama"), extra={tensor: torch.ones(64)})
+    with pytest.raises(ModelError, match="which are not known"):
+        build_streamable(open_checkpoint(str(path)), torch.float32, CPU)

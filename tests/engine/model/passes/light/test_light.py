@@ -28,7 +28,7 @@ from engine.weights.streaming.stored_weight import (
     multiplied_names,
     narrow_weights,
 )
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import tiny_model, unlike_new
 
 NEAR = 3  # times as far from float64's logits as those of the library's own code, at most
 PROMPTS = 4
@@ -60,6 +60,11 @@ def lightened(model: nn.Module, end: str) -> int:
     )
 
 
+def trained(family: str, **changes: Any) -> Any:
+    """A tiny model whose norms and biases are not those of a new one."""
+    return unlike_new(tiny_model(family, **changes))
+
+
 def ours(model: Any) -> Network:
     return wrap(model, attention_of(model), "test")
 
@@ -82,7 +87,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Wrapped:
 
 def narrow(family: str, **changes: Any) -> Any:
     """A model whose layers multiply with weights in 16 bits, as they are stored."""
-    model = tiny_model(family, **SHAPE, **changes).to(torch.bfloat16).float()
+    model = trained(family, **SHAPE, **changes).to(torch.bfloat16).float()
     for layer in model.model.layers:
         narrow_weights(layer, torch.bfloat16, FEW_ROWS)
     return model
@@ -90,7 +95,7 @@ def narrow(family: str, **changes: Any) -> Any:
 
 def exact(family: str) -> Any:
     """The same in float64."""
-    return doubled(tiny_model(family, **SHAPE).to(torch.bfloat16))
+    return doubled(trained(family, **SHAPE).to(torch.bfloat16))
 
 
 def doubled(model: Any) -> Any:
@@ -129,9 +134,9 @@ def assert_as_near(found: list[Tensor], own: list[Tensor], exact: list[Tensor]) 
 
 @pytest.mark.parametrize("family", LIGHT)
 def test_logits_are_those_of_the_librarys_own_code(family: str, untouched: Wrapped) -> None:
-    network = ours(tiny_model(family, **SHAPE))
+    network = ours(trained(family, **SHAPE))
     assert {end: lightened(network.model, end) for end in adoption.LIGHTEN} == LIGHT[family]
-    own, best = untouched(tiny_model(family, **SHAPE)), untouched(doubled(tiny_model(family, **SHAPE)))
+    own, best = untouched(trained(family, **SHAPE)), untouched(doubled(trained(family, **SHAPE)))
     assert_as_near(logits(network), logits(own), logits(best))
 
 
@@ -167,7 +172,7 @@ def test_layers_of_stored_weights_are_computed_in_steps(
 
 def in_bfloats(family: str) -> Any:
     """A model in bfloat16, whose weights are multiplied as they are stored."""
-    model = tiny_model(family, **SHAPE).to(torch.bfloat16)
+    model = trained(family, **SHAPE).to(torch.bfloat16)
     for layer in model.model.layers:
         siblings = Siblings()
         for name in multiplied_names(layer):
@@ -219,14 +224,14 @@ def test_rows_of_bfloat16_attend_in_steps_however_much_that_is(
 def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
     """Where the target's weights are multiplied by loops, which are compiled then."""
     shape = SHAPE | {"tie_word_embeddings": True}
-    draft, target = ours(tiny_model("llama", **shape)), ours(tiny_model("llama", **shape))
+    draft, target = ours(trained("llama", **shape)), ours(trained("llama", **shape))
     keep_draft_small(draft, target)
     own = logits(draft)
     assert not runs, "nothing is compiled for a draft alone"
     keep_draft_small(draft, ours(narrow("llama")))
     found = logits(draft)
     assert len(runs) == PROMPTS * (2 * 4 + 2), "and the head of each"
-    assert_as_near(found, own, logits(untouched(doubled(tiny_model("llama", **shape)))))
+    assert_as_near(found, own, logits(untouched(doubled(trained("llama", **shape)))))
     head, embedding = draft.model.get_output_embeddings(), draft.model.get_input_embeddings()
     assert isinstance(head._parameters["weight"], SmallWeight)
     assert torch.equal(embedding(torch.tensor([5])), head._parameters["weight"].decoded()[5:6])
@@ -317,14 +322,14 @@ def test_what_is_not_turned_of_a_head_stays() -> None:
 
 def test_attention_of_glm_may_have_norms_or_none(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
     def without() -> Any:
-        model = tiny_model("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16).float()
+        model = trained("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16).float()
         for layer in model.model.layers:
             narrow_weights(layer, torch.bfloat16, FEW_ROWS)
         return model
 
     found = logits(ours(without()))
     assert len(runs) == PROMPTS * 2 * 4
-    exact = doubled(tiny_model("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16))
+    exact = doubled(trained("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16))
     assert_as_near(found, logits(untouched(without())), logits(untouched(exact)))
 
 
@@ -345,7 +350,7 @@ def test_keys_that_are_shared_unevenly_are_left_to_the_library() -> None:
 
 def test_norms_of_heads_that_do_not_lie_one_behind_the_other() -> None:
     """As where queries and their gates come out of one product."""
-    model = tiny_model("qwen3", **SHAPE)
+    model = trained("qwen3", **SHAPE)
     adoption.adopt(model)
     norm = model.model.layers[0].self_attn.q_norm
     norm.weight.data.normal_()
@@ -369,7 +374,7 @@ def test_exponentials_and_gates() -> None:
 
 
 def test_a_forward_that_differs_in_a_word_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model("llama")
+    model = trained("llama")
     kind = type(model.model.norm)
 
     def forward(self: Any, hidden_states: Tensor) -> Tensor:
@@ -383,7 +388,7 @@ def test_a_forward_that_differs_in_a_word_is_left_alone(monkeypatch: pytest.Monk
 
 
 def test_a_forward_that_was_replaced_stays() -> None:
-    model = tiny_model("llama")
+    model = trained("llama")
     own = model.model.norm.__dict__["forward"] = model.model.norm.forward
     adoption.adopt(model)
     assert model.model.norm.__dict__["forward"] is own

@@ -23,14 +23,14 @@ from engine.model.products.product import blocks
 from engine.weights.codecs.codec import codec_named
 from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, StoredWeight
 from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import tiny_model, unlike_new
 
 CAPACITY = 2 * PAGE
 BY_NAME = {kind.name: kind for kind in TYPES}
 
 
 def network(family: str = "llama", **changes: Any) -> Network:
-    return wrap(tiny_model(family, **changes), "sdpa", "test")
+    return wrap(unlike_new(tiny_model(family, **changes)), "sdpa", "test")
 
 
 def rotary(family: str = "llama", **changes: Any) -> Any:
@@ -170,7 +170,7 @@ def test_a_heads_rows_have_the_bits_of_its_linear_module(
 
 @pytest.mark.parametrize("rows", [1, 5])
 def test_rows_of_bfloat16_are_normed_as_in_float32(rows: int) -> None:
-    norm = tiny_model("llama", hidden_size=512).to(torch.bfloat16).model.norm
+    norm = unlike_new(tiny_model("llama", hidden_size=512)).to(torch.bfloat16).model.norm
     norm.weight.data.copy_(torch.randn(512))
     states = 3 * torch.randn(1, rows, 512).bfloat16()
     own = type(norm).forward(norm.float(), states.float())
@@ -186,7 +186,7 @@ def test_rows_of_bfloat16_are_normed_as_in_float32(rows: int) -> None:
     ("family", "expected"), [("llama", True), ("gpt_oss", True), ("gemma3", False), ("olmo2", False)]
 )
 def test_a_class_tells_whether_its_layers_take_one_call(family: str, expected: bool) -> None:
-    model = tiny_model(family, head_dim=32)
+    model = unlike_new(tiny_model(family, head_dim=32))
     assert has_known_layers(type(model)) == expected
     wrap(model, "eager" if family == "gpt_oss" else "sdpa", "test")
     assert all(takes_one_call(layer) == expected for layer in model.model.layers)
