@@ -39,6 +39,7 @@ PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
+GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
 SPANS = ("sliding_window", "attention_chunk_size")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
@@ -71,6 +72,7 @@ def require_consistent(config: PreTrainedConfig, name: str) -> None:
     # The class reads one of these numbers, and others may stand beside it: the least holds for any.
     experts = min((count for count in _whole_numbers(made, EXPERTS) if count > 0), default=0)
     _require_experts_to_choose(made, experts, name)
+    _require_groups_to_choose(made, experts, name)
     _require_shared_keys(made, name)
 
 
@@ -168,6 +170,17 @@ def _require_experts_to_choose(config: Mapping[str, object], experts: int, name:
         raise _refusal(name, CHOSEN[0], max(chosen), say("at most {count}, the number of experts", count=experts))
     if min(chosen) < 1:
         raise _refusal(name, CHOSEN[0], min(chosen), say("at least {number}", number=1))
+
+
+def _require_groups_to_choose(config: Mapping[str, object], experts: int, name: str) -> None:
+    """Experts lie in groups of the same size, of which some are chosen before their experts are."""
+    groups, chosen = config.get(GROUPS), config.get(CHOSEN_GROUPS)
+    if not experts or type(groups) is not int or type(chosen) is not int:
+        return
+    if groups < 1 or experts % groups:
+        raise _refusal(name, GROUPS, groups, say("a divisor of {count}, the number of experts", count=experts))
+    if not 1 <= chosen <= groups:
+        raise _refusal(name, CHOSEN_GROUPS, chosen, say("between {least} and {most}", least=1, most=groups))
 
 
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:

@@ -100,6 +100,12 @@ LEFT_OUT: dict[str, tuple[str, list[str], dict[str, Any], str]] = {
     "as many heads of keys as usual": (
         "mistral_sliding", ["num_key_value_heads"], {"num_attention_heads": 12}, "= 8; it must be a divisor of 12"
     ),
+    "more chosen groups than there are": (
+        "glm4_moe", ["n_group"], {"topk_group": 2}, "topk_group = 2; it must be between 1 and 1"
+    ),
+    "groups of no whole number of experts": (
+        "glm4_moe", [], {"n_group": 3}, "n_group = 3; it must be a divisor of 8, the number of experts"
+    ),
 }  # fmt: skip
 
 

@@ -77,6 +77,7 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "fewer heads than layers": (raw("nemotron_h", **{**STATE_ENTRIES, "attention__head_count_kv": [0]}), "count_kv"),
     "no heads of states": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__time_step_rank": 0}), "time_step_rank"),
     "states of no multiple of the width": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__inner_size": 40}), "inner"),
+    "latents of a network without them": (raw("granite", attention__kv_lora_rank=16), r"attention\.kv_lora_rank"),
     "a Bamba that multiplies": (
         raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True, "residual_scale": 0.5}),
         "residual_scale",
