@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.protocol.sentences import lowered, reason_of, say, shown
 
 MAGIC = b"GGUF"
@@ -343,7 +344,7 @@ class _HeadReader:
 
 
 def _opened(source: Source) -> BinaryIO:
-    return source.open("rb") if isinstance(source, Path) else io.BytesIO(source)
+    return open_ordinary(source) if isinstance(source, Path) else io.BytesIO(source)
 
 
 def _read(head: _HeadReader, source: Source) -> GgufBeginning:

@@ -25,6 +25,7 @@ from app.system.background import Stop
 from app.system.files import write_private
 from app.system.json_text import count, parse_object
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.gguf_header import LazyArray, read_beginning
 from engine.protocol.variants import SUFFIX
 
@@ -252,7 +253,7 @@ class VocabularyCache:
 def _content(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
     """A file's content; nothing where there is none. Raises `ValueError` for one that is far too large."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             content = file.read(most_bytes + 1)
     except FileNotFoundError:
         return b""
