@@ -13,7 +13,7 @@ from engine.errors import ModelError
 from engine.protocol.sentences import Amount, say, shown
 
 MOST_LAYERS = 2048
-MOST_PARTS = 16_384  # heads, groups or experts
+MOST_PARTS = 16_384  # heads, groups or experts; numbers of a head
 MOST_EXPERTS_IN_ALL = 1 << 17  # experts times layers: some networks make a module of each
 MOST_WIDTH = 1 << 25  # of a hidden size, a vocabulary, a kernel
 MOST = 1 << 40  # of any other number; positions, token ids
@@ -36,6 +36,7 @@ DROPPED = frozenset(
 )  # fmt: skip
 LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*layers|depths?|\w+_depth")
 PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
+HEADS = re.compile(r"\w*head_dim")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
@@ -123,7 +124,7 @@ def _require_bounded(path: str, key: str, value: float, name: str) -> None:
     most: float = MOST
     if LAYERS.fullmatch(key):
         most = MOST_LAYERS
-    elif PARTS.fullmatch(key):
+    elif PARTS.fullmatch(key) or HEADS.fullmatch(key):
         most = MOST_PARTS
     elif WIDTHS.fullmatch(key):
         most = MOST_WIDTH
