@@ -66,7 +66,13 @@ class LazyArray:
     end: int
 
     def read(self) -> tuple[str, ...] | tuple[int | float | bool, ...]:
-        """All elements; raises `ModelError` if the file has changed, cannot be read, or holds no text."""
+        """All elements.
+
+        Raises `ModelError` if the file has changed, cannot be read, or holds no text, and for more numbers than any
+        list has: each takes up to forty times its bytes.
+        """
+        if self.count > MAX_STRINGS:
+            raise self._unreadable()
         try:
             with _opened(self.source) as file:
                 file.seek(self.begin)
@@ -78,7 +84,10 @@ class LazyArray:
                 return struct.unpack(f"<{self.count}{NUMBERS[self.kind]}", content)
             return tuple(self._strings(content))
         except (struct.error, ValueError):
-            raise ModelError(say("{file} has a list that cannot be read.", file=self.name), FETCH_AGAIN) from None
+            raise self._unreadable() from None
+
+    def _unreadable(self) -> ModelError:
+        return ModelError(say("{file} has a list that cannot be read.", file=self.name), FETCH_AGAIN)
 
     def _strings(self, content: bytes) -> Iterator[str]:
         at = 0
