@@ -25,6 +25,11 @@ TRIALS = 2  # of constraints at once: each may take 1 GiB, and half a minute
 READERS = 2  # of texts at once: the tokens of 8 MiB take a gigabyte while they are found, and some ten seconds
 
 
+def _threads(count: int, name: str) -> ThreadPoolExecutor:
+    """For work whose caller is told whatever is raised in it."""
+    return ThreadPoolExecutor(count, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures.
@@ -37,8 +42,8 @@ class Service:
     options: ServeOptions
     tell: Callable[[Event], None]
     metrics: Metrics = field(default_factory=Metrics)
-    trials: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(TRIALS, "trials"))
-    readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS, "readers"))
+    trials: ThreadPoolExecutor = field(default_factory=lambda: _threads(TRIALS, "trials"))
+    readers: ThreadPoolExecutor = field(default_factory=lambda: _threads(READERS, "readers"))
     under_way: set[Callable[[Event], None]] = field(default_factory=set)
     is_closed: threading.Event = field(default_factory=threading.Event)
 
