@@ -111,6 +111,15 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
         raw("qwen4exp", **QWEN4_ENTRIES, attention__compress_ratios=[0, 4], ple__layers=[0, 1]),
         r"ple\.layers",
     ),
+    "n-grams beyond their table": (
+        raw(
+            "qwen4exp",
+            tensor("per_layer_token_embd.weight", (8, 12), 1024),
+            **QWEN4_ENTRIES,
+            attention__compress_ratios=[0, 4], ple__layers=[0], ple__head_vocab_sizes=[5, 7], ple__head_offsets=[0, 6],
+        ),
+        r"ple\.head_offsets",
+    ),
     "a first Ling with dense layers": (raw("bailingmoe", leading_dense_block_count=1), "leading_dense_block_count"),
     "a first Ling whose experts are not made one": (raw("bailingmoe"), "expert_weights_norm"),
     "a Ling that clamps": (raw("bailingmoe3", **LING_ENTRIES, swiglu_clamp_exp=[0, 7]), "swiglu_clamp_exp"),
