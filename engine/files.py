@@ -4,7 +4,9 @@ A full disk, a crash or a power cut leaves the old file or the new one. The temp
 id, so that what a killed process left can be told from what a running one writes.
 """
 
+import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit th
 _TRIES, _PATIENT_TRIES = (10, 200) if os.name == "nt" else (1, 1)
 _PAUSE_SECONDS = 0.05
 
+NOT_ORDINARY = "Not an ordinary file"  # as the system would say it
 FileState = tuple[int, int]
 """The size of a file in bytes, and the time of its last change in nanoseconds."""
 
@@ -34,6 +37,18 @@ def file_state(file: Path | int) -> FileState | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def open_ordinary(path: Path) -> BinaryIO:
+    """A file of strangers to read: a pipe or a device, which may keep one waiting for ever, raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        is_folder = stat.S_ISDIR(mode)
+        words = os.strerror(errno.EISDIR) if is_folder else NOT_ORDINARY
+        raise OSError(errno.EISDIR if is_folder else errno.EINVAL, words, str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 class Replacement:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.protocol.sentences import lowered, reason_of, say, shown
 
 MAGIC = b"GGUF"
@@ -65,7 +66,13 @@ class LazyArray:
     end: int
 
     def read(self) -> tuple[str, ...] | tuple[int | float | bool, ...]:
-        """All elements; raises `ModelError` if the file has changed, cannot be read, or holds no text."""
+        """All elements.
+
+        Raises `ModelError` if the file has changed, cannot be read, or holds no text, and for more numbers than any
+        list has: each takes up to forty times its bytes.
+        """
+        if self.count > MAX_STRINGS:
+            raise self._unreadable()
         try:
             with _opened(self.source) as file:
                 file.seek(self.begin)
@@ -77,7 +84,10 @@ class LazyArray:
                 return struct.unpack(f"<{self.count}{NUMBERS[self.kind]}", content)
             return tuple(self._strings(content))
         except (struct.error, ValueError):
-            raise ModelError(say("{file} has a list that cannot be read.", file=self.name), FETCH_AGAIN) from None
+            raise self._unreadable() from None
+
+    def _unreadable(self) -> ModelError:
+        return ModelError(say("{file} has a list that cannot be read.", file=self.name), FETCH_AGAIN)
 
     def _strings(self, content: bytes) -> Iterator[str]:
         at = 0
@@ -343,7 +353,7 @@ class _HeadReader:
 
 
 def _opened(source: Source) -> BinaryIO:
-    return source.open("rb") if isinstance(source, Path) else io.BytesIO(source)
+    return open_ordinary(source) if isinstance(source, Path) else io.BytesIO(source)
 
 
 def _read(head: _HeadReader, source: Source) -> GgufBeginning:

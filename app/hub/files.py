@@ -16,7 +16,7 @@ from app.system.json_text import count, parse_object, text
 from engine.protocol.sentences import Amount, say
 from engine.protocol.variants import SUFFIX, Variant, find_variants
 
-MAX_SMALL_BYTES = 512 << 20  # the largest tokenizers have some 30 MB; the engine opens none above this
+MAX_SMALL_BYTES = 128 << 20  # the largest tokenizers have some 35 MB; the engine opens none above this
 MAX_CONFIG_BYTES = 16 << 20
 MAX_INDEX_BYTES = 64 << 20
 MAX_FILES = 10_000

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.system.plain_text import well_formed
+from engine.files import open_ordinary
 from engine.protocol.sentences import say
 
 # An escape of any kind, a whole pair of halves first: `\\ud83d` is a backslash and four letters.
@@ -77,7 +78,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 def read_object(path: Path, most_bytes: int) -> dict[str, Any]:
     """The same from a file, of which no more is read. Raises `OSError`, too."""
-    with path.open("rb") as file:
+    with open_ordinary(path) as file:
         return parse_object(file.read(most_bytes))
 
 

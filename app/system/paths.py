@@ -1,5 +1,7 @@
 """Where the application keeps its files, and where the files it ships lie."""
 
+import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +103,17 @@ def platform_folders() -> Folders:
     """The folders this platform means for settings, data, caches and logs."""
     places = platformdirs.PlatformDirs(_APP_NAME, appauthor=False)
     return Folders(places.user_config_path, places.user_data_path, places.user_cache_path, places.user_log_path)
+
+
+def program_on_path(name: str) -> Path | None:
+    """A program in one of the folders that PATH names in full; None where none has it.
+
+    Never one of the folder where the person happens to be, where Windows looks first: it may have come with a model.
+    """
+    file = f"{name}.exe" if os.name == "nt" else name
+    folders = map(Path, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    found = (shutil.which(folder / file) for folder in folders if folder.is_absolute())
+    return next((Path(each) for each in found if each), None)
 
 
 def program_folder() -> Path:

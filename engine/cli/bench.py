@@ -3,7 +3,6 @@
 import argparse
 import json
 import platform
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from engine import __version__, accelerator
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders, our_options, temperatures
 from engine.cli.model_options import load_options
-from engine.cli.progress import say
+from engine.cli.progress import say, tell
 from engine.cli.session import Session, origin_of, parse_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
@@ -53,7 +52,7 @@ def bench(arguments: argparse.Namespace) -> None:
     document = {"machine": _machine(session), "settings": _settings(arguments), "rows": rows(runs), **found, **memory}
     if arguments.save:
         _save(document, Path(arguments.save))
-    sys.stdout.write(json.dumps(document) + "\n" if arguments.json else as_text(document))
+    tell(json.dumps(document) + "\n" if arguments.json else as_text(document))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from engine import accelerator
 from engine.cli.arguments import generate_options
 from engine.cli.model_options import load_options
-from engine.cli.progress import print_json, say
+from engine.cli.progress import print_json, say, tell
 from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, parse_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
@@ -70,7 +70,7 @@ def _answer(
                     trace.write(event)
                 traced = len(answer.rounds)
             if live:
-                sys.stdout.write(text)
+                tell(text)
                 sys.stdout.flush()
     finally:
         if live and (answer.text or answer.reason):  # what follows, be it an error, begins a line of its own

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import model_options, values
-from engine.cli.progress import print_json, say
+from engine.cli.progress import print_json, say, tell
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import gib
 
@@ -90,7 +90,7 @@ def plan(arguments: argparse.Namespace) -> None:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
         lines = (*_lines(found, _nodes(pair, question), pair, common, measured, last_answer), *_lines_of_ways(told))
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+        tell("".join(f"{line}\n" for line in lines))
 
 
 def _nodes(pair: "PairIdentity", question: "Question") -> int:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from engine.cli import model_options
-from engine.cli.progress import print_json, say
+from engine.cli.progress import print_json, say, tell
 from engine.errors import Cancellation, InputError
 from engine.protocol.options import LoadOptions
 
@@ -48,7 +48,7 @@ def prepare(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"folder": str(folder), "layers": done.total if done else 0, "bytes": _size(folder)})
     else:
-        sys.stdout.write(f"{folder}\n")
+        tell(f"{folder}\n")
 
 
 def prepared(arguments: argparse.Namespace) -> None:
@@ -77,7 +77,7 @@ def prepared(arguments: argparse.Namespace) -> None:
         print_json({"cache": str(cache), "free": _free(cache), "models": rows})
         return
     for name, model in models.items():
-        sys.stdout.write(f"{gib(model.nbytes):>10}  {name}{'' if model.complete else '  (not complete)'}\n")
+        tell(f"{gib(model.nbytes):>10}  {name}{'' if model.complete else '  (not complete)'}\n")
     if not models:
         sys.stdout.write(f"Nothing is prepared in {cache}.\n")
 

@@ -8,10 +8,27 @@ from typing import Any
 
 from engine.protocol.messages import Event, Loading, Reading
 
+# A terminal's commands begin with control characters, which texts of models and names of files may hold: Unicode has
+# pictures of most. Ends of lines and tabs stay; what goes before an end of a line on Windows would overwrite it.
+_PICTURES = (
+    {each: chr(0x2400 + each) for each in range(0x20)} | {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
+)
+_VISIBLE = str.maketrans(_PICTURES | {"\t": "\t", "\n": "\n", "\r": ""})
+
+
+def visible(text: str) -> str:
+    """A text that commands a terminal nothing: no colour, no title, no place, and nothing in its clipboard."""
+    return text.translate(_VISIBLE)
+
 
 def say(line: str) -> None:
     """Print a line of progress to stderr."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
+    print(visible(line), file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
+
+
+def tell(text: str) -> None:
+    """Print to stdout what a person is to read; on its way to another program it stays as it is."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -36,7 +53,7 @@ class LoadingSaid:
             return
         if event.stage != last[0]:
             self.end()
-        line = line[: shutil.get_terminal_size().columns - 1]  # what wraps cannot be rewritten
+        line = visible(line)[: shutil.get_terminal_size().columns - 1]  # what wraps cannot be rewritten
         sys.stderr.write(f"\r{line.ljust(self._written)}")
         sys.stderr.flush()
         self._written = len(line)

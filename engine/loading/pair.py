@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.errors import DraftError, InputError, ModelError
 from engine.files import FileState, file_state
+from engine.gguf_header import LazyArray
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
@@ -17,6 +18,7 @@ from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say
+from engine.text.gguf_tokenizer import LISTS
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
 
@@ -165,7 +167,9 @@ def draft_named(source: str) -> Iterator[None]:
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     """The tokenizer that came with a checkpoint; raises `ModelError` when there is none that can be used."""
     if checkpoint.metadata:
-        return Tokenizer.from_gguf(read_lists(checkpoint.metadata), checkpoint.name)
+        said = checkpoint.metadata.items()  # other lists may be as long as the file's header
+        own = {key: value for key, value in said if key in LISTS or not isinstance(value, LazyArray)}
+        return Tokenizer.from_gguf(read_lists(own), checkpoint.name)
     return Tokenizer.open(checkpoint.folder)
 
 

@@ -1,6 +1,8 @@
 """What kind of network a checkpoint is for, and whether the checkpoint fills it; settled before weights are loaded."""
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
+from torch.nn.modules import module
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
@@ -17,7 +20,7 @@ from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
-from engine.model.safe_config import require_consistent, safe_config
+from engine.model.safe_config import GET_AGAIN, require_consistent, safe_config
 from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say, shown
 
@@ -36,8 +39,10 @@ CONFIG_FAULTS = (
     ArithmeticError,
     ImportError,
     RuntimeError,
+    NameError,
     StrictDataclassError,
 )
+MOST_PARTS = 1 << 18  # modules and parameters of a network, which takes some 10 s to make; a hundred thousand are many
 
 HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
 
@@ -64,11 +69,52 @@ class Architecture:
         """The network with shapes and number types but without weights; raises `ModelError` if it cannot be made."""
         try:
             config = deepcopy(self.config)  # from_config writes the number type into what it is given
-            with torch.device("meta"):
+            with torch.device("meta"), _few_parts(self.name):
                 model = self.model_class._from_config(config, dtype=dtype, attn_implementation=self.attention)
         except CONFIG_FAULTS as error:
             raise unloadable(self.name, error) from error
         return model.eval().requires_grad_(False)
+
+
+class _TooManyPartsError(Exception):
+    """The network that is made in this thread has no end."""
+
+
+class _Parts(threading.local):
+    """How many parts the network that is made in this thread may still get; None while none is made."""
+
+    left: int | None = None
+
+
+_parts = _Parts()
+
+
+def _count_part(*_: object) -> None:
+    """A number of config.json may have a class make modules, or parameters, without an end."""
+    if _parts.left is not None:
+        _parts.left -= 1
+        if _parts.left < 0:
+            raise _TooManyPartsError
+
+
+# Once for all: torch goes through its hooks in any thread that makes a module.
+module.register_module_module_registration_hook(_count_part)
+module.register_module_parameter_registration_hook(_count_part)
+
+
+@contextmanager
+def _few_parts(name: str) -> Iterator[None]:
+    """Raise `ModelError` where a network that is made inside has more than `MOST_PARTS`."""
+    _parts.left = MOST_PARTS
+    try:
+        yield
+    except _TooManyPartsError:
+        words = say(
+            "The config.json of '{name}' asks for a network of more than {count} parts.", name=name, count=MOST_PARTS
+        )
+        raise ModelError(words, GET_AGAIN) from None
+    finally:
+        _parts.left = None
 
 
 def open_architecture(checkpoint: Checkpoint) -> Architecture:

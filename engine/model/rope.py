@@ -62,15 +62,16 @@ class LengthRope:
         if lengths is None:
             return None
         named = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        positions: Tensor = named["position_ids"]
+        positions: Tensor = named["position_ids"]  # [1, rows], of some networks once for each axis of a picture
+        alone = (*positions.shape[:-1], 1)
         parts = [torch.empty_like(part) for part in output]
         for length in sorted(set(lengths.tolist())):
             if self.grows_from is not None:  # else frequencies made for a longer text would stay
-                module.forward(**{**named, "position_ids": positions.new_zeros(1, 1)})
+                module.forward(**{**named, "position_ids": positions.new_zeros(alone)})
             rows = (lengths == length).nonzero()[:, 0].to(positions.device)
             # With the last position of a text of this length beside them: by that one the frequencies are chosen.
-            last = positions.new_full((1, 1), length - 1)
-            turned = module.forward(**{**named, "position_ids": torch.cat([positions[:, rows], last], 1)})
+            last = positions.new_full(alone, length - 1)
+            turned = module.forward(**{**named, "position_ids": torch.cat([positions[..., rows], last], -1)})
             for part, values in zip(parts, turned, strict=True):
                 part[:, rows] = values[:, :-1]
         return tuple(parts)

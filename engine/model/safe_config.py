@@ -13,7 +13,7 @@ from engine.errors import ModelError
 from engine.protocol.sentences import Amount, say, shown
 
 MOST_LAYERS = 2048
-MOST_PARTS = 16_384  # heads, groups or experts
+MOST_PARTS = 16_384  # heads, groups or experts; numbers of a head
 MOST_EXPERTS_IN_ALL = 1 << 17  # experts times layers: some networks make a module of each
 MOST_WIDTH = 1 << 25  # of a hidden size, a vocabulary, a kernel
 MOST = 1 << 40  # of any other number; positions, token ids
@@ -36,9 +36,11 @@ DROPPED = frozenset(
 )  # fmt: skip
 LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*layers|depths?|\w+_depth")
 PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
+HEADS = re.compile(r"\w*head_dim")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
+GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
 SPANS = ("sliding_window", "attention_chunk_size")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
@@ -71,6 +73,7 @@ def require_consistent(config: PreTrainedConfig, name: str) -> None:
     # The class reads one of these numbers, and others may stand beside it: the least holds for any.
     experts = min((count for count in _whole_numbers(made, EXPERTS) if count > 0), default=0)
     _require_experts_to_choose(made, experts, name)
+    _require_groups_to_choose(made, experts, name)
     _require_shared_keys(made, name)
 
 
@@ -121,7 +124,7 @@ def _require_bounded(path: str, key: str, value: float, name: str) -> None:
     most: float = MOST
     if LAYERS.fullmatch(key):
         most = MOST_LAYERS
-    elif PARTS.fullmatch(key):
+    elif PARTS.fullmatch(key) or HEADS.fullmatch(key):
         most = MOST_PARTS
     elif WIDTHS.fullmatch(key):
         most = MOST_WIDTH
@@ -168,6 +171,17 @@ def _require_experts_to_choose(config: Mapping[str, object], experts: int, name:
         raise _refusal(name, CHOSEN[0], max(chosen), say("at most {count}, the number of experts", count=experts))
     if min(chosen) < 1:
         raise _refusal(name, CHOSEN[0], min(chosen), say("at least {number}", number=1))
+
+
+def _require_groups_to_choose(config: Mapping[str, object], experts: int, name: str) -> None:
+    """Experts lie in groups of the same size, of which some are chosen before their experts are."""
+    groups, chosen = config.get(GROUPS), config.get(CHOSEN_GROUPS)
+    if not experts or type(groups) is not int or type(chosen) is not int:
+        return
+    if groups < 1 or experts % groups:
+        raise _refusal(name, GROUPS, groups, say("a divisor of {count}, the number of experts", count=experts))
+    if not 1 <= chosen <= groups:
+        raise _refusal(name, CHOSEN_GROUPS, chosen, say("between {least} and {most}", least=1, most=groups))
 
 
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:

@@ -113,6 +113,7 @@ _FAILURES = {
         say("Input/output error"),
         say("Read-only file system"),
         say("Is a directory"),
+        say("Not an ordinary file"),
         say("Not a directory"),
         say("Too many open files"),
     )

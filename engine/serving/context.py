@@ -1,10 +1,11 @@
 """What every endpoint may ask for."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 
@@ -18,22 +19,31 @@ from engine.serving.model_names import require_served
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+Found = TypeVar("Found")
+
 TRIALS = 2  # of constraints at once: each may take 1 GiB, and half a minute
+READERS = 2  # of texts at once: the tokens of 8 MiB take a gigabyte while they are found, and some ten seconds
+
+
+def _threads(count: int, name: str) -> ThreadPoolExecutor:
+    """For work whose caller is told whatever is raised in it."""
+    return ThreadPoolExecutor(count, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures.
 
-    `trials`: where constraints are tried, apart from the threads for what is quick. `under_way`: who is told of each
-    answer that somebody waits for.
+    `trials`: where constraints are tried, and `readers`: where texts become tokens before their turn, apart from the
+    threads for what is quick. `under_way`: who is told of each answer that somebody waits for.
     """
 
     desk: Desk
     options: ServeOptions
     tell: Callable[[Event], None]
     metrics: Metrics = field(default_factory=Metrics)
-    trials: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(TRIALS, "trials"))
+    trials: ThreadPoolExecutor = field(default_factory=lambda: _threads(TRIALS, "trials"))
+    readers: ThreadPoolExecutor = field(default_factory=lambda: _threads(READERS, "readers"))
     under_way: set[Callable[[Event], None]] = field(default_factory=set)
     is_closed: threading.Event = field(default_factory=threading.Event)
 
@@ -42,6 +52,10 @@ class Service:
         self.is_closed.set()
         for tell in tuple(self.under_way):
             tell(stopped())
+
+    async def read(self, find: Callable[[], Found]) -> Found:
+        """What `find` makes of a text that somebody sent, in one of the threads for that."""
+        return await asyncio.get_running_loop().run_in_executor(self.readers, find)
 
     @property
     def engine(self) -> "Engine":

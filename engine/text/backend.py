@@ -101,8 +101,9 @@ class Backend:
     def encode(self, text: str, framed: bool = False) -> list[int]:
         """The tokens of a text; `framed`: with those that the tokenizer puts around every text."""
         with self._told():
-            # Not `encode`, which lets no other thread run meanwhile: a stop must be heard in the middle of it.
-            return list(self._fast.encode_batch([text], add_special_tokens=framed)[0].ids)
+            # Not `encode`, which lets no other thread run meanwhile: a stop must be heard in the middle of it. And not
+            # `encode_batch`, which also tells where each token lies, for thrice the time and twice the memory.
+            return list(self._fast.encode_batch_fast([text], add_special_tokens=framed)[0].ids)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of the tokens, without special ones."""

@@ -45,13 +45,13 @@ def tool_constraint(
         raise InputError(words, say("Name one of the tools of the request."))
     format, is_free = tokenizer.tool_format, choice.mode == "auto"
     schemas, grammar = schemas_of(chosen), CallGrammar(format.syntax, tokenizer.special_tokens, lenient=is_free)
-    text = grammar.text(schemas, several=choice.parallel and not choice.name)
+    several = choice.parallel and not choice.name
     if not is_free:
-        return Constraint("lark", text, whole=format is HARMONY)
+        return Constraint("lark", grammar.text(schemas, several), whole=format is HARMONY)
     if format.syntax.tags and not form and not all("properties" in schema for schema in schemas.values()):
         return None  # arguments of any name have no grammar between tags
-    held = Constraint("lark", text, marks=format.call_marks(schemas), other=form)
     try:
+        held = Constraint("lark", grammar.text(schemas, several), marks=format.call_marks(schemas), other=form)
         held.check()
         check_constraint(tokenizer, held)
     except InputError:

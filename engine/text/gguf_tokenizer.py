@@ -109,6 +109,8 @@ ENDS = (
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
+LISTS = frozenset(f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "scores", "merges"))
+"""The lists in the metadata that a vocabulary is made of."""
 MOST_TOKENS, MOST_CHARACTERS = 1 << 20, 1 << 24  # four and eight times the largest vocabularies
 LONGEST = 256  # characters of a token that merges are made for: each is looked at in all its halves
 

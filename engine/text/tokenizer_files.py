@@ -19,9 +19,10 @@ from engine.errors import ModelError, no_panic
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 
+TOKENIZER = "tokenizer.json"
 CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
 LINKED = (
-    "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
+    TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
     "added_tokens.json", "special_tokens_map.json", TEMPLATE,
 )  # fmt: skip
 MAX_BYTES = 16 << 20  # of a JSON file that is read here
@@ -40,8 +41,10 @@ KEPT_OF_CONFIG = ("model_type", "model_name", "transformers_version")
 CLASS = re.compile(r"(?!Auto)[A-Za-z0-9_]*Tokenizer(Fast)?|PreTrainedTokenizerFast|TokenizersBackend", re.ASCII)
 
 # Any of these is enough to make a tokenizer of; without one, transformers would say so in a page of text.
-FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
-MAX_TOKENIZER_BYTES = 512 << 20
+FILES = (TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
+MAX_TOKENIZER_BYTES = 128 << 20  # the largest has some 35 MB
+MOST_COLONS, MOST_COMMAS = 1 << 22, 1 << 23  # of a tokenizer.json: what is parsed takes up to twenty times its bytes
+MOST_GROWTH = 256  # how many bytes the steps of a tokenizer may make of one; known ones come to some ten
 
 DOWNLOAD_AGAIN = say("Download the model again.")
 
@@ -149,12 +152,63 @@ def _link(source: Path, link: Path) -> None:
             shutil.copyfile(source, link)
 
 
+def _require_moderate(tokenizer: Path) -> None:
+    """Raise `ValueError` where the steps of a tokenizer.json, one behind the other, let texts grow beyond measure.
+
+    Thirty that write two letters for one let a word take all memory, and the library runs them as soon as it loads.
+    """
+    content = tokenizer.read_bytes()
+    if content.count(b":") > MOST_COLONS or content.count(b",") > MOST_COMMAS:
+        raise ValueError(say("it has too many tokens"))
+    try:
+        said = json.loads(content)
+    except RecursionError:
+        raise ValueError(say("it is nested too deeply")) from None
+    for part in ("normalizer", "decoder"):
+        growth = 1.0
+        for step in _steps(said.get(part) if isinstance(said, dict) else None):
+            growth *= max(1.0, _growth(step))
+        if growth > MOST_GROWTH:
+            raise ValueError(say("it lets texts grow beyond measure"))
+
+
+def _steps(part: object) -> Iterator[Mapping[str, object]]:
+    """The steps of a normalizer or decoder, which may be sequences of others."""
+    pending = [part]
+    while pending:
+        step = pending.pop()
+        if isinstance(step, dict):
+            yield step
+            inner = (step.get(name) for name in ("normalizers", "decoders"))
+            pending += [each for steps in inner if isinstance(steps, list) for each in steps]
+
+
+def _growth(step: Mapping[str, object]) -> float:
+    """How many bytes it makes of one at most."""
+    match step:
+        case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(content)}:
+            return _bytes(content) / max(1, _bytes(pattern))
+        case {"type": "Replace", "content": str(content)}:  # an expression may match where nothing is
+            return _bytes(content) + 1
+        case {"type": "Prepend", "prepend": str(content)}:
+            return _bytes(content)
+        case {"type": "ByteLevel" | "BertNormalizer"}:
+            return 2
+    return 1
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def load_tokenizer(folder: Path) -> Any:
     """A fast tokenizer of transformers; raises `ModelError` when the folder has none that can be used."""
     _require_files(folder)
     import transformers  # noqa: PLC0415 - takes seconds; nobody should wait for them to hear that a file is missing
 
     try:
+        if (folder / TOKENIZER).is_file():
+            _require_moderate(folder / TOKENIZER)
         with no_panic(), staged(folder) as stage:
             library = transformers.AutoTokenizer.from_pretrained(
                 str(stage), local_files_only=True, trust_remote_code=False

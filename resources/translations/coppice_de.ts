@@ -4146,6 +4146,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/vocabulary.py" />
+            <source>it has too many tokens</source>
+            <translation>er hat zu viele Tokens</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/vocabulary.py" />
             <source>its tokenizer cannot be read: {reason}</source>
             <translation>sein Tokenizer lässt sich nicht lesen: {reason}</translation>
         </message>
@@ -10345,6 +10350,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
+            <source>The config.json of '{name}' asks for a network of more than {count} parts.</source>
+            <translation>Die config.json von „{name}“ verlangt ein Netz aus mehr als {count} Teilen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
             <source>config.json and the weights do not belong together; get both again.</source>
             <translation>config.json und die Gewichte gehören nicht zusammen; holen Sie beides neu.</translation>
         </message>
@@ -10940,6 +10950,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
+            <source>a divisor of {count}, the number of experts</source>
+            <translation>ein Teiler von {count}, der Zahl der Experten</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
             <source>a divisor of {count}, the number of heads</source>
             <translation>ein Teiler von {count}, der Zahl der Köpfe</translation>
         </message>
@@ -10977,6 +10992,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/safe_config.py" />
             <source>at most {number}</source>
             <translation>höchstens {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>between {least} and {most}</source>
+            <translation>zwischen {least} und {most}</translation>
         </message>
         <message>
             <location filename="../../engine/model/safetensors_header.py" />
@@ -11377,6 +11397,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Not a directory</source>
             <translation>das ist kein Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Not an ordinary file</source>
+            <translation>das ist keine gewöhnliche Datei</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
@@ -12080,11 +12105,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
-            <source>it has too many tokens</source>
-            <translation>er hat zu viele Tokens</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its entry {entry} is of a wrong type</source>
             <translation>der Eintrag {entry} hat einen falschen Typ</translation>
         </message>
@@ -12240,6 +12260,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />
+            <source>it lets texts grow beyond measure</source>
+            <translation>er lässt Texte ins Maßlose wachsen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer_files.py" />
             <source>{file} cannot be read as JSON.</source>
             <translation>{file} kann nicht als JSON gelesen werden.</translation>
         </message>
@@ -12252,6 +12277,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>{folder} holds no tokenizer.</source>
             <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/grammar.py" />
+            <source>Give fewer tools, or simpler parameters.</source>
+            <translation>Geben Sie weniger Werkzeuge an, oder einfachere Parameter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/grammar.py" />
+            <source>The parameters of the tools are too complex to hold calls to them.</source>
+            <translation>Die Parameter der Werkzeuge sind zu verwickelt, um Aufrufe daran zu halten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tools/schemas.py" />

@@ -13,10 +13,20 @@ from unittest.mock import Mock
 import pytest
 
 import app
+from app.chat.archive.exchange.formats import read_conversations
+from app.chat.archive.exchange.importing import Importing
+from app.chat.archive.exchange.reading import ExchangeError
+from app.chat.generation.formal_text import read_formal_text
+from app.library.local.completeness import damage_of_gguf, damage_of_safetensors
+from app.settings.generation import GenerationSettings
 from app.system import files as own_files
 from app.system.files import extended, write_chosen, write_private
+from app.system.json_text import read_object
+from app.tree.rounds.recording import read_recording
 from engine import files
+from engine.errors import InputError
 from engine.files import Replacement, write_atomically
+from engine.gguf_header import read_beginning
 
 APP = Path(app.__file__).parent
 WRITERS = [write_atomically, write_private, write_chosen]
@@ -168,6 +178,41 @@ IN_PLACE = {
     "wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
+
+
+def problems_of_import(path: Path) -> object:
+    importing = Importing([path.parent], GenerationSettings())
+    list(importing._found)
+    return importing._problems[path.name]
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "chats.json": lambda path: list(read_conversations(path)),
+    "more chats.json": problems_of_import,
+    "config.json": lambda path: read_object(path, 1 << 20),
+    "schema.json": read_formal_text,
+    "answer.coppice": lambda path: list(read_recording(path)),
+    "a.gguf": read_beginning,
+    "whole.gguf": damage_of_gguf,
+    "b.safetensors": lambda path: damage_of_safetensors([path]),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_among_the_files_of_others_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    """An archive that was unpacked can hold one; who opens it as a file waits until somebody writes into it."""
+    os.mkfifo(tmp_path / name)
+    try:
+        told = str(READERS[name](tmp_path / name))
+    except (ExchangeError, InputError, OSError) as error:
+        told = str(error)
+    assert re.search("ordinary file|cannot be read|damaged", told)
+
+
+def test_a_folder_is_still_told_from_other_files(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        files.open_ordinary(tmp_path)
 
 
 def test_no_other_place_writes_a_whole_file() -> None:

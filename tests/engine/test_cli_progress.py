@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.cli.progress import LoadingSaid
+from engine.cli.progress import LoadingSaid, say, tell
 from engine.cli.serving_log import ServingLog
 from engine.protocol.messages import Loading
 
@@ -40,6 +40,26 @@ def test_a_terminal_has_one_line_for_each_stage(monkeypatch: pytest.MonkeyPatch)
     log.say("A request")
     log.end()
     assert shown(terminal.getvalue(), 24) == ["Reading", "Loading big: 200 of 200", "A request", ""]
+
+
+HOSTILE = "a\x1b]52;c;Y3VybA==\x07\tb\x9b2J\x7f\r\nü🌳"
+HARMLESS = "a␛]52;c;Y3VybA==␇\tb\ufffd2J␡\nü🌳"
+
+
+def test_a_text_commands_a_terminal_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model could put a command into the clipboard, or write over what stands above."""
+    for name, write in (("stdout", tell), ("stderr", say), ("stderr", lambda text: ServingLog().say(text))):
+        monkeypatch.setattr(sys, name, terminal := Terminal())
+        write(HOSTILE)
+        assert terminal.getvalue().removesuffix("\n") == HARMLESS
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    LoadingSaid().hear(Loading(1, HOSTILE, 0, 1))
+    assert terminal.getvalue().removeprefix("\r") == HARMLESS
+
+
+def test_another_program_gets_a_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(HOSTILE)
+    assert capsys.readouterr().out == HOSTILE
 
 
 def test_elsewhere_there_is_a_line_for_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,18 @@ def test_processes_end_when_they_are_told_to_and_with_whoever_started_them(folde
     assert not place.exists()
 
 
+def test_no_file_where_a_person_stands_is_run(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model's folder may hold a `numba.py`, and somebody asks for the model from there."""
+    for name in ("numba", "psutil", "platform"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    compilers = Compilers(["no job"], folder, 1)
+    (child,) = compilers._children
+    child.wait(60)
+    compilers.end()
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(("module", "name"), [(subprocess, "Popen"), (tempfile, "mkdtemp")])
 def test_where_the_system_gives_no_process_or_folder_there_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str

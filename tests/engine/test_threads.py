@@ -308,7 +308,7 @@ def server_switch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path
 
 
 def constraints(error: BaseException, *_: Any) -> None:
-    """A request whose constraint cannot be tried fails alone; the next one is tried."""
+    """A request whose constraint cannot be tried, or whose text cannot be read, fails alone; the next one is tried."""
     import asyncio
 
     from engine.protocol.options import Constraint
@@ -333,6 +333,8 @@ def constraints(error: BaseException, *_: Any) -> None:
     for name in ("a", "b"):
         with pytest.raises(type(error), match="boom"):
             asyncio.run(ask(name))
+        with pytest.raises(type(error), match="boom"):
+            asyncio.run(service.read(raises(error)))
 
 
 def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

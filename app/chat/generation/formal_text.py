@@ -13,6 +13,7 @@ from app.system.plain_text import tip, well_formed
 from app.ui.theme import monospace_family
 from app.ui.widgets import announce, fill, label
 from engine.errors import InputError
+from engine.files import open_ordinary
 from engine.protocol.options import MOST_CONSTRAINT
 from engine.protocol.sentences import say
 
@@ -83,7 +84,7 @@ class FormalTextField(QWidget):
 def read_formal_text(path: Path) -> str:
     """The text of a file, with a bound to its size. Raises `InputError` for a file that holds none."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         words = say("{file} cannot be read: {reason}.", file=path.name, reason=error.strerror or str(error))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.installation.runtime.environment import clean_environment
+from app.system.paths import program_on_path
 
 Run = Callable[[Sequence[str]], str]
 """Runs a program and returns what it printed; empty where it is not there or fails."""
@@ -132,9 +133,12 @@ def _read(path: Path) -> str:
 
 def _run(arguments: Sequence[str]) -> str:
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    program = program_on_path(arguments[0])
+    if program is None:
+        return ""
     try:
         done = subprocess.run(
-            arguments,
+            [program, *arguments[1:]],
             capture_output=True,
             text=True,
             errors="replace",

@@ -19,6 +19,7 @@ from app.installation.runtime.place import RuntimePlace
 from app.installation.runtime.progress import UnfitError
 from app.system import json_text as json
 from app.system.bundle import RuntimeParts, python_of
+from app.system.paths import program_on_path
 from engine.errors import InputError
 from engine.files import retried
 from engine.protocol.libraries import library_failure
@@ -110,8 +111,7 @@ def _printed(command: Sequence[str | Path]) -> str:
 
 def tools_of(parts: RuntimeParts) -> Tools:
     """What a bundle carries; where it carries no Python, as in a folder made by hand, that of this process serves."""
-    found = shutil.which("uv")
-    uv = parts.uv if parts.uv.is_file() else Path(found) if found else None
+    uv = parts.uv if parts.uv.is_file() else program_on_path("uv")
     return Tools(uv, parts.python_home if parts.python.is_file() else None)
 
 

@@ -7,6 +7,7 @@ from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.system.json_text import count, parse_object
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.gguf_header import GgufBeginning, read_beginning
 
 _PREFIX_BYTES = 8  # before the table of a safetensors file: its length
@@ -38,7 +39,7 @@ def damage_behind(beginning: GgufBeginning, path: Path) -> str:
 
 def _damage(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             size = path.stat().st_size
             length = int.from_bytes(file.read(_PREFIX_BYTES), "little")
             if size < _PREFIX_BYTES + length:

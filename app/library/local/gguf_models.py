@@ -8,6 +8,7 @@ from app.i18n.translation import tr
 from app.library.local.completeness import damage_of_gguf
 from app.library.local.models import Home, LocalModel
 from app.system.json_text import text
+from engine.files import open_ordinary
 from engine.gguf_header import ARCHITECTURE, is_gguf, read_scalars
 from engine.protocol.variants import SUFFIX, find_variants, label_of, variants_in_cache
 
@@ -123,7 +124,7 @@ def _damage(files: tuple[Path, ...], sizes: list[int]) -> str:
 
 def _glance(path: Path) -> tuple[str, dict[str, object]]:
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             content = file.read(_GLANCE_BYTES)
     except OSError:
         return tr("It cannot be read."), {}

@@ -25,6 +25,7 @@ from app.system.background import Stop
 from app.system.files import write_private
 from app.system.json_text import count, parse_object
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.gguf_header import LazyArray, read_beginning
 from engine.protocol.variants import SUFFIX
 
@@ -32,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 _MOST_BYTES = 128 << 20
+_MOST_TOKENS = 1 << 20  # four times the largest vocabularies
+_MOST_COLONS, _MOST_COMMAS = 1 << 22, 1 << 23  # of a tokenizer.json: entries take up to twenty times their bytes
 _BOOK_BYTES = 4 << 20
 _MOST_KNOWN = 64
 _TOKEN_TYPES, _UNUSED_TOKEN = "tokenizer.ggml.token_type", 5  # as llama.cpp numbers them
@@ -80,6 +83,8 @@ class Vocabulary:
 
 def read_vocabulary(tokenizer: bytes, config: bytes = b"{}") -> Vocabulary:
     """From tokenizer.json, and tokenizer_config.json, which may add tokens. Raises `ValueError` for what is neither."""
+    if tokenizer.count(b":") > _MOST_COLONS or tokenizer.count(b",") > _MOST_COMMAS:
+        raise ValueError(tr("it has too many tokens"))
     content, configured = parse_object(tokenizer), parse_object(config).get("added_tokens_decoder")
     ids, special = dict(_model_tokens(content)), set[str]()
     for name, token, is_special in _added_tokens(content.get("added_tokens")):
@@ -138,6 +143,8 @@ def _of_gguf(path: Path, is_whole: bool) -> Vocabulary | None:
 
 
 def _listed(value: object) -> Sequence[object]:
+    if isinstance(value, LazyArray) and value.count > _MOST_TOKENS:
+        raise ValueError(tr("it has too many tokens"))
     return value.read() if isinstance(value, LazyArray) else ()
 
 
@@ -252,7 +259,7 @@ class VocabularyCache:
 def _content(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
     """A file's content; nothing where there is none. Raises `ValueError` for one that is far too large."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             content = file.read(most_bytes + 1)
     except FileNotFoundError:
         return b""

@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, fields
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +20,7 @@ from app.system.files import chosen_replacement
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, snapshot
 from engine.errors import InputError
-from engine.files import Replacement
+from engine.files import Replacement, open_ordinary
 from engine.protocol.messages import Round, Seconds, Tree
 from engine.protocol.watching import TargetLogProbs
 
@@ -48,7 +49,7 @@ def read_recording(path: Path) -> Iterator[Round]:
         if path.stat().st_size > LARGEST_BYTES:
             words = tr("'{name}' is larger than {size} GB.").format(name=path.name, size=LARGEST_BYTES >> 30)
             raise InputError(words, tr(_HINT))
-        with path.open(encoding="utf-8") as file:
+        with TextIOWrapper(open_ordinary(path), encoding="utf-8") as file:
             yield from _rounds(file, path.name)
     except UnicodeDecodeError:
         words = tr("'{name}' is no recording: it is not text.").format(name=path.name)

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from engine.loading.compiling.child import end_with_parent
-from engine.loading.compiling.processes import Compilers, how_many
+from engine.loading.compiling.processes import Compilers, how_many, start_module
 from engine.model.products import jobs
 from engine.model.products.compiling import has_compiler, keep_compiled_in, kept_folder
 
@@ -60,12 +60,7 @@ class Ahead:
             return
         _log.info("The loops for usual models are compiled while nobody asks.")
         with suppress(OSError):
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(folder), kind],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
+            self._child = start_module(__name__, str(folder), kind)
 
     def stop(self) -> None:
         """End it, if it is still at work; its own processes end with it."""

@@ -1,6 +1,7 @@
 """Processes that compile, from their start to their end."""
 
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from engine.loading.compiling.child import JOBS
 from engine.loading.compiling.child import __name__ as CHILD  # noqa: N812  # a constant
 
+ROOT = Path(__file__).parents[3]
 MOST = 6  # processes: the longest job takes as long as a sixth of all of them
 CHILD_BYTES = 400 << 20  # of memory that each takes: less where there are others
 FOREMOST_BYTES = 1 << 30  # of memory that is left to others
@@ -22,6 +24,23 @@ _log = logging.getLogger(__name__)
 def how_many(cores: int, bytes_free: int) -> int:
     """How many processes may compile at once, 0 where there is no memory for one."""
     return max(0, min(MOST, cores, (bytes_free - FOREMOST_BYTES) // CHILD_BYTES))
+
+
+def start_module(module: str, *words: str) -> subprocess.Popen[bytes]:
+    """Run a module of ours in a process of its own, which ends when its standard input does. Raises `OSError`.
+
+    A person may stand in the folder of a model: no file there may stand in for a module that is imported (-P).
+    """
+    environment = {**os.environ}
+    if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
 
 
 class Compilers:
@@ -35,15 +54,7 @@ class Compilers:
             self._jobs = Path(tempfile.mkdtemp(prefix="coppice-jobs-"))
             (self._jobs / JOBS).write_text("\n".join(jobs), encoding="utf-8")
             for _ in range(min(count, len(jobs))):
-                self._children.append(self._started(folder))
-
-    def _started(self, folder: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", CHILD, str(folder), str(self._jobs)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
+                self._children.append(start_module(CHILD, str(folder), str(self._jobs)))
 
     @property
     def are_at_work(self) -> bool:

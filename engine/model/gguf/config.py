@@ -20,6 +20,7 @@ from engine.protocol.sentences import say, shown
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
+LATENTS, COMPRESSING = "attention.kv_lora_rank", "attn_kv_a_mqa"  # of latent attention: its width, and what makes it
 COUNTS_POSITIONS = "granitehybrid.rope.scaling.finetuned"
 OWN = {**OF_DENSE, **GEMMAS, **OF_MIXTURES, **OF_STATES}
 KNOWN = {**DENSE, **MIXTURES, **STATES}
@@ -81,6 +82,8 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
         config["intermediate_size"] = settings.whole("feed_forward_length", 0)
         config["num_key_value_heads"] = settings.whole("attention.head_count_kv", heads)
     if family.attends:
+        if settings.has(LATENTS) and COMPRESSING not in family.names:
+            raise settings.refused(LATENTS)
         config |= {"num_attention_heads": heads, **_heads(header, settings, heads, width, family.turns)}
     config |= OWN.get(settings.architecture, _nothing)(header, settings, config)
     settings.require_asked(family.attends and family.turns)
@@ -89,7 +92,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
 
 def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns: bool) -> dict[str, object]:
     """The width of heads, and the rotary embedding; of latent attention, as it is before keys and values are split."""
-    if settings.has("attention.kv_lora_rank"):
+    if settings.has(LATENTS):
         return {"num_key_value_heads": heads, **rope_of(header, settings, settings.whole("rope.dimension_count"))}
     head_dim = settings.whole("attention.key_length", width // heads)
     values = settings.whole("attention.value_length", head_dim)

@@ -6,11 +6,14 @@ same function for other types at a time, one would then be handed the other's co
 
 import hashlib
 import logging
+import os
 import pickle
 from pathlib import Path
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from engine.model.products.compiling import is_own
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +46,13 @@ class CodeFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
     """A file for each key of a function: what it was compiled for, and by which numba from which source."""
 
     def load(self, key: Any) -> Any:
-        """What is kept for a key; None if nothing is. Raises anything for a file that is damaged."""
+        """What is kept for a key; None if nothing is, or another user's. Raises anything for a file that is damaged."""
         try:
-            content = self._path(key).read_bytes()
+            with self._path(key).open("rb") as file:
+                content = file.read() if is_own(os.fstat(file.fileno())) else b""
         except FileNotFoundError:
+            return None
+        if not content:
             return None
         origin, data = pickle.loads(content)  # noqa: S301  # our own folder, as numba reads it
         return pickle.loads(data) if origin == self._origin(key) else None  # noqa: S301

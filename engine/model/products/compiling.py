@@ -7,8 +7,11 @@ folder for this very state of the sources: others are removed once nobody has us
 import hashlib
 import importlib.util
 import logging
+import os
 import re
 import shutil
+import stat
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +22,7 @@ from typing import Any, TypeVar, cast
 F = TypeVar("F", bound=Callable[..., Any])
 
 USED = "used"  # a file in each folder: writing it anew at every start says that the folder is in use
+PRIVATE, OTHERS = 0o700, stat.S_IRWXG | stat.S_IRWXO
 UNUSED_SECONDS = 30 * 24 * 3600  # another Coppice may run beside this one
 
 WIDENING = "define <8 x float> @f(<8 x half> %x) {\n %y = fpext <8 x half> %x to <8 x float>\n ret <8 x float> %y\n}"
@@ -102,7 +106,7 @@ def _keep_code_of(made: Any, function: Callable[..., object]) -> None:
 
 @lru_cache(maxsize=1)
 def kept_folder() -> Path | None:
-    """The folder for code of these sources, which exists and can be written; None to keep nothing."""
+    """The folder for code of these sources, which exists and can be written, by nobody else; None to keep nothing."""
     if _Folder.path is None:
         return None
     digest = hashlib.sha256()
@@ -111,7 +115,10 @@ def kept_folder() -> Path | None:
             digest.update(source.read_bytes())
     folder = _Folder.path / digest.hexdigest()[:16]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        if not _is_private(folder):
+            _log.warning("Compiled code is not kept in %s: it is another user's.", folder)
+            return None
         (folder / USED).unlink(missing_ok=True)
         (folder / USED).touch()
         for other in _Folder.path.iterdir():
@@ -120,3 +127,19 @@ def kept_folder() -> Path | None:
     except OSError:
         return None
     return folder
+
+
+def is_own(state: os.stat_result) -> bool:
+    """Whether a file or folder is of the user that this process runs as."""
+    return sys.platform == "win32" or state.st_uid == os.geteuid()
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether only this user can enter it, as it is from now on: what is kept there is run. Raises `OSError`."""
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or not is_own(state):
+        return False
+    if os.name == "posix" and state.st_mode & OTHERS:
+        folder.chmod(PRIVATE)
+        return not folder.lstat().st_mode & OTHERS
+    return True

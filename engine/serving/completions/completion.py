@@ -1,6 +1,5 @@
 """A completion of texts, written step by step: the chunks of all its choices, and the whole that they add up to."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
 from dataclasses import asdict, replace
@@ -112,7 +111,7 @@ class TextWriter:
         if len(self._asked.prompts) > 1:  # a single one is read when it is answered
             engine = self._service.desk.engine_for(self._made_for)
             for index in range(0, len(self._choices), self._asked.choices):
-                await asyncio.to_thread(engine.require_readable, self._request(index, 0))
+                await self._service.read(partial(engine.require_readable, self._request(index, 0)))
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""

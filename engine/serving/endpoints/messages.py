@@ -1,6 +1,5 @@
 """`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
 
-import asyncio
 from functools import partial
 from weakref import ref
 
@@ -40,7 +39,7 @@ async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
     service.model(asked.model)
     request = question_of(asked, service, GenerateOptions()).request(0)
-    prompt = await asyncio.to_thread(service.engine.prompt_of, request)
+    prompt = await service.read(partial(service.engine.prompt_of, request))
     return TokenCount(input_tokens=len(prompt.tokens))
 
 

@@ -1,10 +1,14 @@
-"""`/tokenize` and `/detokenize`, in llama-server's form."""
+"""`/tokenize` and `/detokenize`, in llama-server's form.
 
-import asyncio
+A text may have millions of tokens: what tells them is written in a thread, and no object is made for each.
+"""
+
+import json
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from engine.serving.bounds import Text
@@ -52,23 +56,32 @@ class Detokenized(BaseModel):
     content: str
 
 
-@router.post("/tokenize")
-async def tokenize(asked: TokenizeFields, service: ServiceOf) -> Tokens:
+@router.post("/tokenize", response_model=Tokens)
+async def tokenize(asked: TokenizeFields, service: ServiceOf) -> Response:
     """The tokens of a text, by the target's tokenizer."""
-    return await asyncio.to_thread(_tokens, service.engine.tokenizer, asked)
+    written = await service.read(partial(_written, service.engine.tokenizer, asked))
+    return Response(written, media_type="application/json")
 
 
-@router.post("/detokenize")
-async def detokenize(asked: DetokenizeFields, service: ServiceOf) -> Detokenized:
+@router.post("/detokenize", response_model=Detokenized)
+async def detokenize(asked: DetokenizeFields, service: ServiceOf) -> Response:
     """The text of tokens."""
-    return Detokenized(content=await asyncio.to_thread(_text, service.engine.tokenizer, asked.tokens))
+    written = await service.read(partial(_written_text, service.engine.tokenizer, asked.tokens))
+    return Response(written, media_type="application/json")
 
 
-def _tokens(tokenizer: "Tokenizer", asked: TokenizeFields) -> Tokens:
+def _written(tokenizer: "Tokenizer", asked: TokenizeFields) -> bytes:
+    """A `Tokens` as JSON."""
     tokens = tokenizer.encode_raw(asked.content) if asked.add_special else tokenizer.encode(asked.content)
+    each = {token: str(token) for token in set(tokens)}
     if asked.with_pieces:
-        return Tokens(tokens=[TokenPiece(id=token, piece=tokenizer.piece(token)) for token in tokens])
-    return Tokens(tokens=tokens)
+        each = {token: TokenPiece(id=token, piece=tokenizer.piece(token)).model_dump_json() for token in each}
+    return f'{{"tokens":[{",".join(map(each.__getitem__, tokens))}]}}'.encode()
+
+
+def _written_text(tokenizer: "Tokenizer", tokens: list[int]) -> bytes:
+    """A `Detokenized` as JSON."""
+    return json.dumps({"content": _text(tokenizer, tokens)}, ensure_ascii=False).encode()
 
 
 def _text(tokenizer: "Tokenizer", tokens: list[int]) -> str:

@@ -2,10 +2,14 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.errors import InputError
+from engine.protocol.options import MOST_CONSTRAINT
+from engine.protocol.sentences import say
 from engine.text.tools.call_syntax import HARMONY_MARK, PLACE, CallSyntax
 from engine.text.tools.schemas import Schema, alone, argument, types, values_of
 
@@ -22,6 +26,7 @@ NO_TEXT = COMBINED | {
     "minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas",
 }  # fmt: skip
 NUMBER = "/[0-9]{1,3}/"
+PROCESSOR_SECONDS = 5.0  # for one grammar: every argument may refer to all of its tool's schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,11 @@ class CallGrammar:
     lenient: bool = False
 
     def text(self, schemas: Mapping[str, Schema], several: bool) -> str:
-        """A grammar of one call of any of these tools, or of one and more."""
-        syntax = self.syntax
+        """A grammar of one call of any of these tools, or of one and more.
+
+        Raises `InputError` where it would take too long, or be longer than any that is compiled.
+        """
+        syntax, begun, written = self.syntax, time.thread_time(), 0
         between = self._said(syntax.between)
         more = f"({between} call)*" if several and not syntax.alone else ""
         if more and syntax.between.isspace():
@@ -50,7 +58,11 @@ class CallGrammar:
         for place, (name, schema) in enumerate(schemas.items()):
             before, middle, behind = map(self._said, (syntax.before, syntax.middle, syntax.after))
             rules.append(f"call_{place}: {before} {self._name(name)} {middle} arguments_{place} {behind}")
-            rules.extend(self._arguments(f"arguments_{place}", schema))
+            for rule in self._arguments(f"arguments_{place}", schema):
+                rules.append(rule)
+                written += len(rule)
+                if written > MOST_CONSTRAINT or time.thread_time() - begun > PROCESSOR_SECONDS:
+                    raise _too_complex()
         return "\n".join(rules) + "\n"
 
     def _name(self, name: str) -> str:
@@ -104,6 +116,13 @@ class CallGrammar:
     def _json(self, schema: Mapping[str, Any]) -> str:
         options = {**PYTHON_JSON, **(LENIENT if self.lenient else {})}
         return f"%json {json.dumps({**schema, 'x-guidance': options})}"
+
+
+def _too_complex() -> InputError:
+    return InputError(
+        say("The parameters of the tools are too complex to hold calls to them."),
+        say("Give fewer tools, or simpler parameters."),
+    )
 
 
 def _closed(schema: Schema) -> dict[str, Any]:

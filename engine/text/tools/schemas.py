@@ -11,7 +11,8 @@ from engine.protocol.tools import Tool
 
 Schema = Mapping[str, Any]
 
-DEEPEST = 64
+DEEPEST = 64  # levels of a schema, and references that lead on from one to the next
+MOST_CHOICES = 256  # of a value; what has more is held to its schema, but not looked through
 WHOLE = "tool"  # the name of all parameters among the definitions of one
 CHOICES = ("anyOf", "oneOf")
 WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
@@ -100,15 +101,17 @@ def _listed(part: Schema) -> list[Any]:
 
 
 def _choices(part: Schema, whole: Schema) -> list[Schema]:
-    """The schemas of which a value has to fit one."""
-    found = (part[key] for key in CHOICES if isinstance(part.get(key), list))
-    return [_followed(choice, whole) for choice in next(found, ()) if isinstance(choice, Mapping)]
+    """The schemas of which a value has to fit one; none where there are too many to be looked at."""
+    found = next((part[key] for key in CHOICES if isinstance(part.get(key), list)), ())
+    if len(found) > MOST_CHOICES:
+        return []
+    return [_followed(choice, whole) for choice in found if isinstance(choice, Mapping)]
 
 
 def _followed(part: Schema, whole: Schema) -> dict[str, Any]:
     """What a schema refers to inside of the whole, with what it says beside; itself where it refers to nothing."""
     seen: set[str] = set()
-    while isinstance(name := part.get("$ref"), str) and name not in seen:
+    while isinstance(name := part.get("$ref"), str) and name not in seen and len(seen) < DEEPEST:
         seen.add(name)
         found = _at(name, whole)
         if not isinstance(found, Mapping):

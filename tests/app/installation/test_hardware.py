@@ -1,11 +1,13 @@
 """What drivers and systems say of themselves, as they really say it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from app.installation.runtime.hardware import NvidiaCard, look, numbers, parse_proc_version, parse_smi
+from app.installation.runtime.hardware import NvidiaCard, _run, look, numbers, parse_proc_version, parse_smi
+from app.system.paths import program_on_path
 
 RTX = "NVIDIA GeForce RTX 4070, 8.9, 12282, 580.65.06\n"
 PROC = (
@@ -119,3 +121,18 @@ def test_a_mac_is_known_by_its_processor(monkeypatch: pytest.MonkeyPatch, machin
     monkeypatch.setattr("app.installation.runtime.hardware.platform.machine", lambda: machine)
     found = look(silent)
     assert (found.system, found.machine, found.is_apple) == ("macos", machine, is_apple)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script for a shell")
+def test_no_program_of_the_folder_where_a_person_is_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, foreign = tmp_path / "bin", tmp_path / "model"
+    for folder in (own, foreign):
+        folder.mkdir()
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\necho {folder.name}\n")
+        (folder / "nvidia-smi").chmod(0o755)
+    monkeypatch.chdir(foreign)
+    monkeypatch.setenv("PATH", os.pathsep.join(["", ".", str(own), "/bin"]))
+    assert program_on_path("nvidia-smi") == own / "nvidia-smi"
+    assert _run(["nvidia-smi"]) == "bin\n"
+    assert program_on_path("no such program") is None
+    assert _run(["no such program"]) == ""

@@ -73,9 +73,8 @@ def _generated(kind: str, prompt: tuple[int, ...]) -> list[int]:
     return [int(token) for token in reference.sequences[0, len(prompt) :]]
 
 
-@pytest.mark.parametrize("length", PROMPTS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_text_is_that_of_transformers_across_the_switch(kind: str, length: int) -> None:
+def require_text_of_transformers(kind: str, length: int) -> None:
+    """For a prompt of so many tokens, in passes and trees of several sizes."""
     prompt = random_prompt(length, seed=length)
     expected = generated(kind, prompt)
     target, draft = network(kind), noisy_copy(KINDS[kind][0], **KINDS[kind][1])
@@ -116,6 +115,20 @@ def test_long_texts_of_phimoe_are_turned_by_the_long_factors(length: int) -> Non
     for budget in (0, 8):
         draft = noisy_copy("phimoe", rope_parameters=PHIMOE) if budget else None
         assert write(target, draft, prompt, NEW, budget).tokens == published(prompt), f"a tree of {budget}"
+
+
+@pytest.mark.parametrize("length", PROMPTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_text_is_that_of_transformers_across_the_switch(kind: str, length: int) -> None:
+    require_text_of_transformers(kind, length)
+
+
+def test_positions_may_have_an_axis_for_each_side_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of Qwen 3.5 have, whose text alone is read here."""
+    rope = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4, "partial_rotary_factor": 1.0}
+    own = {"rope_parameters": rope, "max_position_embeddings": ORIGINAL}
+    monkeypatch.setitem(KINDS, "qwen3_5, dynamic", ("qwen3_5", own))
+    require_text_of_transformers("qwen3_5, dynamic", ORIGINAL + 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,7 @@ import random
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ModelError
 from engine.loading.estimate import Estimator
+from engine.model import architecture
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.safe_config import safe_config
@@ -41,6 +43,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "keys of no heads": (
         {"num_attention_heads": 4, "num_key_value_heads": 3}, "= 3; it must be a divisor of 4, the number of heads"
     ),
+    "a wide head": ({"head_dim": 1 << 20}, "head_dim = 1048576; it must be at most 16384"),
     "vocabulary": ({"vocab_size": 1 << 33}, "vocab_size"),
     "positions": ({"max_position_embeddings": 1 << 50}, "max_position_embeddings"),
     "no positions": ({"max_position_embeddings": 0}, "max_position_embeddings"),
@@ -100,6 +103,12 @@ LEFT_OUT: dict[str, tuple[str, list[str], dict[str, Any], str]] = {
     "as many heads of keys as usual": (
         "mistral_sliding", ["num_key_value_heads"], {"num_attention_heads": 12}, "= 8; it must be a divisor of 12"
     ),
+    "more chosen groups than there are": (
+        "glm4_moe", ["n_group"], {"topk_group": 2}, "topk_group = 2; it must be between 1 and 1"
+    ),
+    "groups of no whole number of experts": (
+        "glm4_moe", [], {"n_group": 3}, "n_group = 3; it must be a divisor of 8, the number of experts"
+    ),
 }  # fmt: skip
 
 
@@ -113,6 +122,24 @@ def test_what_a_class_completes_is_looked_at_too(what: str, tmp_path: Path) -> N
     with pytest.raises(ModelError) as refusal:
         open_architecture(open_checkpoint(str(tmp_path)))
     assert words in refusal.value.message
+
+
+def test_a_network_without_end_is_not_made(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class of transformers makes as many parameters as a number says that nothing here knows by its name."""
+    monkeypatch.setattr(architecture, "MOST_PARTS", 20)
+    opened = open_architecture(open_checkpoint(str(model)))
+    with pytest.raises(ModelError, match="a network of more than 20 parts"):
+        opened.build_on_meta(torch.float32)
+    torch.nn.ModuleList([torch.nn.Linear(1, 1) for _ in range(200)])  # no part of it
+    monkeypatch.undo()
+    assert opened.build_on_meta(torch.float32)
+
+
+def test_a_class_that_stumbles_over_a_list_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_architecture(open_checkpoint(str(model)))
+    monkeypatch.setattr(opened.model_class, "_from_config", Mock(side_effect=UnboundLocalError("block_in")))
+    with pytest.raises(ModelError, match="cannot be loaded: block_in"):
+        opened.build_on_meta(torch.float32)
 
 
 def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:

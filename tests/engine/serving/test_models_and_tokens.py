@@ -8,6 +8,7 @@ import pytest
 from openai import OpenAI
 
 from engine.protocol.options import LoadOptions
+from engine.serving.endpoints.tokens import TokenPiece
 from engine.serving.guard.errors import ApiError
 from engine.serving.model_names import require_served, served_name
 from tests.engine.serving.conftest import Running
@@ -66,5 +67,23 @@ def test_texts_become_tokens_and_tokens_texts(running: Running) -> None:
     pieces = post(running, "/tokenize", {"content": "A dragon", "with_pieces": True})["tokens"]
     assert "".join(each["piece"] for each in pieces) == "A dragon"
     assert post(running, "/detokenize", {"tokens": tokens}) == {"content": text}
+    assert post(running, "/detokenize", {"tokens": []}) == {"content": ""}
     end = next(iter(running.engine.end_tokens))
     assert post(running, "/detokenize", {"tokens": [*tokens, end, 10**9]})["content"] == text + tokenizer.piece(end)
+
+
+def test_a_long_text_is_told_without_an_object_for_each_token(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request of 8 MiB has eight million tokens: with an object for each the answer would take 6 GB."""
+    made = list[int]()
+
+    class Counted(TokenPiece):
+        def model_post_init(self, _context: object) -> None:
+            made.append(self.id)
+
+    monkeypatch.setattr("engine.serving.endpoints.tokens.TokenPiece", Counted)
+    text = 'A dragon, a jötunn and a 🌳\n"' * 500
+    pieces = post(running, "/tokenize", {"content": text, "with_pieces": True})["tokens"]
+    assert [each["id"] for each in pieces] == running.engine.tokenizer.encode(text)
+    assert sorted(made) == sorted({each["id"] for each in pieces})

@@ -186,7 +186,7 @@ def test_a_launcher_is_watched_with_the_python_that_it_starts(monkeypatch: pytes
 def test_no_other_code_runs_a_template_or_calls_the_tokenizers_library() -> None:
     """A new door would have none of the limits."""
     doors = {"apply_chat_template", "jinja2", "render_jinja_template"}
-    library = {"backend_tokenizer", "_tokenizer_object", "tokenizers", "encode_batch", "safe_open"}
+    library = {"backend_tokenizer", "_tokenizer_object", "tokenizers", "encode_batch_fast", "safe_open"}
     allowed = {
         "text/template_process.py": doors,
         "text/backend.py": library,

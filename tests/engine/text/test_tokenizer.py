@@ -175,6 +175,21 @@ def bring_code(folder: Path) -> None:
 
 BAD_REGEX = {"type": "Split", "pattern": {"Regex": "((("}, "behavior": "Isolated", "invert": False}
 
+LONGER = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
+ANYWHERE = {"type": "Replace", "pattern": {"Regex": ""}, "content": "x" * 1000}
+# Not twenty of the first, which would take all memory if they ran.
+SEQUENCE = {"type": "Sequence", "normalizers": [LONGER] * 9}
+SWELLING: dict[str, dict[str, Any]] = {
+    "letters": {"normalizer": SEQUENCE},
+    "sequences": {
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": [LONGER] * 9}]}
+    },
+    "an expression": {"normalizer": ANYWHERE},
+    "a beginning": {"normalizer": {"type": "Prepend", "prepend": "x" * 1000}},
+    "bytes": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "ByteLevel"}] * 9}},
+    "decoded": {"decoder": {"type": "Sequence", "decoders": [LONGER] * 9}},
+}
+
 BREAKERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda folder: (folder / "tokenizer.json").unlink(), "holds no tokenizer"),
     "a folder": (make_folder, "not an ordinary file"),
@@ -199,6 +214,18 @@ def test_a_broken_tokenizer_is_refused_in_a_sentence(name: str, folder: Path) ->
     breaker(folder)
     assert words in refusal(folder)
     assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("what", SWELLING)
+def test_a_tokenizer_that_lets_texts_swell_is_not_run(what: str, folder: Path) -> None:
+    edit_tokenizer(lambda tokenizer: tokenizer.update(SWELLING[what]))(folder)
+    assert "grow beyond measure" in refusal(folder)
+
+
+@pytest.mark.parametrize("mark", [":", ","])
+def test_a_tokenizer_of_more_parts_than_any_is_not_parsed(mark: str, folder: Path) -> None:
+    (folder / "tokenizer.json").write_text(mark * (tokenizer_files.MOST_COMMAS + 1))
+    assert "too many tokens" in refusal(folder)
 
 
 def test_a_tokenizer_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

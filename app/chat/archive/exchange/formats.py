@@ -25,6 +25,7 @@ from app.system import json_text as json
 from app.system.files import write_chosen
 from app.system.json_text import parse_json
 from app.system.plain_text import well_formed
+from engine.files import open_ordinary
 from engine.protocol.messages import Role
 
 # A file is read one conversation at a time, so its size costs time, not memory. What is larger than this, nobody's
@@ -351,7 +352,7 @@ def read_conversations(path: Path) -> Iterator[ReadChat]:
         size = path.stat().st_size
         if size > _LARGEST_BYTES:
             raise ExchangeError(tr("It is larger than {size} MB.").format(size=_LARGEST_BYTES >> 20))
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             yield from _format_of(path, JSON).read(file, max(size, 1))
     except OSError as error:
         raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error

@@ -309,6 +309,10 @@ def _ngrams(header: GgufHeader, settings: Settings) -> Config:
     if len(layers) != 1 or not sizes or type(layers[0]) is not int or type(sizes[0]) is not int or table is None:
         raise settings.refused("ple.layers")
     rows, width = table.shape
+    offsets = settings.several("ple.head_offsets")
+    places = zip(offsets, sizes, strict=False)
+    if len(offsets) != len(sizes) or not all(_is_within(begin, count, rows) for begin, count in places):
+        raise settings.refused("ple.head_offsets")
     size, heads = settings.whole("ple.ngram_size"), settings.whole("ple.heads_per_ngram")
     return {
         "hashing_layer": layers[0],
@@ -321,6 +325,11 @@ def _ngrams(header: GgufHeader, settings: Settings) -> Config:
         "make_ngram_vocab_size_divisible_by": rows,
         "eos_token_id": settings.whole("ple.eos_token_id"),  # where n-grams begin anew
     }
+
+
+def _is_within(begin: object, count: object, rows: int) -> bool:
+    """Whether these are whole numbers, and so many rows lie behind the first ones of a table."""
+    return type(begin) is int and type(count) is int and begin >= 0 and count > 0 and begin + count <= rows
 
 
 def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +19,7 @@ from app.system.paths import resource
 from tests.app.hub.conftest import client, connect, hub
 from tests.app.hub.repositories import tiny
 from tests.campaigns.extent import choose
+from tests.engine.model.gguf.raw_files import RawFile
 from tests.hub import Hub
 
 __all__ = ["client", "connect", "hub"]
@@ -108,6 +110,22 @@ def test_tokens_that_only_the_configuration_adds_count() -> None:
 def test_what_is_no_tokenizer_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"^it"):
         read_vocabulary(content)
+
+
+@pytest.mark.parametrize("mark", [",", ":"])
+def test_a_tokenizer_that_would_swell_is_not_parsed(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """128 MB of names of three letters take gigabytes, in the process of the window."""
+    monkeypatch.setattr(vocabulary, "parse_object", Mock(side_effect=AssertionError("parsed")))
+    with pytest.raises(ValueError, match="too many tokens"):
+        read_vocabulary(mark.encode() * (1 + (1 << 23)))
+
+
+def test_a_vocabulary_of_a_gguf_file_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = RawFile().write(tmp_path / "a.gguf")
+    assert VocabularyCache(tmp_path / "book").of_folder(path)
+    monkeypatch.setattr(vocabulary, "_MOST_TOKENS", 2)
+    with pytest.raises(ValueError, match="too many tokens"):
+        VocabularyCache(tmp_path / "another book").of_folder(path)
 
 
 def test_a_tokenizer_of_the_hub_is_read_once_for_all_models_that_share_it(

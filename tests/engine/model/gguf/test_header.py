@@ -7,6 +7,7 @@ import shutil
 import struct
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -14,7 +15,8 @@ import pytest
 import transformers
 
 from engine.errors import ModelError
-from engine.gguf_header import MAX_HEADER_BYTES, TYPES, LazyArray
+from engine.gguf_header import MAX_HEADER_BYTES, MAX_STRINGS, TYPES, LazyArray
+from engine.loading.pair import open_tokenizer
 from engine.model.checkpoint import open_checkpoint
 from engine.model.gguf.header import read_gguf, read_lists, shard_names
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
@@ -66,6 +68,23 @@ def test_lists_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: tokens.begin + 9])
     with pytest.raises(ModelError, match="list that cannot be read"):
         tokens.read()
+
+
+def test_a_list_that_is_longer_than_any_is_not_read(tmp_path: Path) -> None:
+    """As numbers of Python a list of 90 MB would take more than a gigabyte."""
+    many = MAX_STRINGS + 1
+    entries = [*RawFile().entries, entry("bits", ARRAY, struct.pack("<IQ", BOOL, many) + bytes(many))]
+    header = read_gguf([RawFile(entries=entries).write(tmp_path / "x.gguf")])
+    bits = header.metadata["bits"]
+    assert isinstance(bits, LazyArray)
+    with pytest.raises(ModelError, match="list that cannot be read"):
+        bits.read()
+
+
+def test_only_lists_of_a_vocabulary_are_read_for_a_tokenizer(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = open_checkpoint(str(demo))
+    other = replace(checkpoint, metadata={**checkpoint.metadata, "own.list": LazyArray(demo, "x", U16, 1 << 40, 0, 0)})
+    assert open_tokenizer(other).vocabulary == open_tokenizer(checkpoint).vocabulary
 
 
 LIES: dict[str, tuple[Callable[[], RawFile], str]] = {

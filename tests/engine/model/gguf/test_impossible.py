@@ -77,6 +77,7 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "fewer heads than layers": (raw("nemotron_h", **{**STATE_ENTRIES, "attention__head_count_kv": [0]}), "count_kv"),
     "no heads of states": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__time_step_rank": 0}), "time_step_rank"),
     "states of no multiple of the width": (raw("granitehybrid", **{**STATE_ENTRIES, "ssm__inner_size": 40}), "inner"),
+    "latents of a network without them": (raw("granite", attention__kv_lora_rank=16), r"attention\.kv_lora_rank"),
     "a Bamba that multiplies": (
         raw("granitehybrid", **{**STATE_ENTRIES, "rope__scaling__finetuned": True, "residual_scale": 0.5}),
         "residual_scale",
@@ -109,6 +110,15 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "n-grams in two layers": (
         raw("qwen4exp", **QWEN4_ENTRIES, attention__compress_ratios=[0, 4], ple__layers=[0, 1]),
         r"ple\.layers",
+    ),
+    "n-grams beyond their table": (
+        raw(
+            "qwen4exp",
+            tensor("per_layer_token_embd.weight", (8, 12), 1024),
+            **QWEN4_ENTRIES,
+            attention__compress_ratios=[0, 4], ple__layers=[0], ple__head_vocab_sizes=[5, 7], ple__head_offsets=[0, 6],
+        ),
+        r"ple\.head_offsets",
     ),
     "a first Ling with dense layers": (raw("bailingmoe", leading_dense_block_count=1), "leading_dense_block_count"),
     "a first Ling whose experts are not made one": (raw("bailingmoe"), "expert_weights_norm"),

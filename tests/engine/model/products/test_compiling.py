@@ -44,6 +44,50 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypat
     assert compiling.kept_folder() is None
 
 
+POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions come from the folder there")
+
+
+@POSIX
+def test_a_folder_of_code_is_open_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling._Folder, "path", tmp_path / "compiled")
+    folder = compiling.kept_folder()
+    assert folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)  # as an earlier version, or a careless umask, left it
+    compiling.kept_folder.cache_clear()
+    assert compiling.kept_folder() == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@POSIX
+@pytest.mark.parametrize("is_link", [False, True])
+def test_code_in_a_folder_that_somebody_else_made_is_not_run(
+    is_link: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling._Folder, "path", tmp_path / "compiled")
+    folder = compiling.kept_folder()
+    assert folder
+    if is_link:
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    compiling.kept_folder.cache_clear()
+    assert compiling.kept_folder() is None
+
+
+@POSIX
+def test_code_in_a_file_of_somebody_else_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    from engine.model.products.code_cache import CodeFiles
+
+    files = CodeFiles(str(tmp_path), "function", 0)
+    files.save("key", b"code")
+    assert files.load("key") == b"code"
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert files.load("key") is None
+
+
 def test_numba_is_not_imported_with_what_uses_it() -> None:
     code = "import sys, engine.weights.codecs.codec, engine.model.gguf.packed_blocks; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

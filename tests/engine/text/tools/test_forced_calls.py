@@ -21,6 +21,7 @@ from engine.text.grammars.grammar import Grammar
 from engine.text.pieces import CallArguments, CallBegun, Content
 from engine.text.prompt import write_prompt
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.schemas import DEEPEST, MOST_CHOICES, schemas_of, types, values_of
 from tests.campaigns.extent import choose
 from tests.engine.text.tools.recorded import TOOLS
 from tests.engine.text.tools.test_tool_answers import QUESTION, answered
@@ -270,6 +271,32 @@ def test_where_no_grammar_can_be_made_of_them_calls_are_free(parameters: str) ->
     assert tool_constraint(tokenizer, tools, ToolChoice()) is None
     with pytest.raises(InputError, match="cannot be used"):
         tool_constraint(tokenizer, tools, ToolChoice(), LISTED)
+
+
+def test_a_grammar_that_grows_with_the_square_of_its_schema_is_not_written() -> None:
+    tokenizer, each = ALL["GLM"].tokenizer, {"type": "array", "items": {"$ref": "#/properties/a0"}}
+    tool = Tool("t", "", json.dumps({"properties": {f"a{index}": each for index in range(300)}}))
+    with pytest.raises(InputError, match="too complex"):
+        tool_constraint(tokenizer, [tool], ToolChoice("required"))
+    assert tool_constraint(tokenizer, [tool], ToolChoice()) is None
+
+
+def test_a_grammar_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.text.tools.grammar.PROCESSOR_SECONDS", 0.0)
+    with pytest.raises(InputError, match="too complex"):
+        tool_constraint(ALL["GLM"].tokenizer, TOOLS, ToolChoice("required"))
+    assert tool_constraint(ALL["GLM"].tokenizer, TOOLS, ToolChoice()) is None
+
+
+def test_references_and_choices_without_end_are_not_followed() -> None:
+    chain = {"$ref": "#/d/0", "d": {str(index): {"$ref": f"#/d/{index + 1}", "x": index} for index in range(5000)}}
+    (followed,) = schemas_of([Tool("t", "", json.dumps(chain))]).values()
+    assert followed["$ref"] == f"#/d/{DEEPEST}"
+    many: dict[str, Any] = {"anyOf": [{"enum": [index]} for index in range(MOST_CHOICES + 1)]}
+    assert not values_of(many, {})
+    assert not types(many, {})
+    many["anyOf"].pop()
+    assert len(values_of(many, {})) == MOST_CHOICES
 
 
 def test_arguments_between_tags_that_no_schema_names_are_free() -> None:
