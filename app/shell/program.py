@@ -18,6 +18,7 @@ from app.library.feature import ModelsFeature
 from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
+from app.shell.keyboard import DialogShortcuts
 from app.shell.preferences import PreferencesFeature
 from app.shell.unsaved import UnsavedChats
 from app.shell.window import EMPTY_NOTICE, MainWindow
@@ -59,6 +60,7 @@ class Program(QObject):
         self._told: set[str] = set()  # keys of notices that concern the program
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         FocusRings(self)
+        DialogShortcuts(lambda: self.front.actions_, self)
         self.switch = EngineSwitch(link, self)
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
