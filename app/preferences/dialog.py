@@ -100,7 +100,7 @@ class PreferencesDialog(QDialog):
     def show_option(self, name: str) -> None:
         """Go to an option, on whatever page it is."""
         for row, page in enumerate(self.pages):
-            if name in page.rows:
+            if name in page.names:
                 self.search.clear()
                 self.list.setCurrentRow(row)
                 page.show_row(name)
@@ -150,6 +150,7 @@ class PreferencesDialog(QDialog):
 
     def _on_page(self, row: int) -> None:
         if row >= 0:
+            self.pages[row].make()
             self.stack.setCurrentIndex(row)
 
     def _on_find(self) -> None:
