@@ -26,15 +26,20 @@ class _EndedError(BaseException):
 
 
 class ImportsInTurns:
-    """Two lists of modules. A finder of modules, too, that finds none: every import asks it first."""
+    """Lists of modules. A finder of modules, too, that finds none: every import asks it first."""
 
-    def __init__(self, beside: Sequence[str], in_turns: Sequence[str]) -> None:
-        """`beside`: those that make no types of Qt, which are imported first, at any time."""
-        self._beside, self._in_turns = beside, in_turns
+    def __init__(self, beside: Sequence[str], in_turns: Sequence[str], types_of: Sequence[str] = ()) -> None:
+        """`beside`: those that make no types of Qt, which are imported first, at any time.
+
+        `types_of`: modules of PySide that are imported already. It makes a type when its name is first looked up, and
+        one of the imports looks up all of them at once, for a tenth of a second; so they are made before, one by one.
+        """
+        self._beside, self._in_turns, self._types_of = beside, in_turns, types_of
         self._condition = threading.Condition()
         self._thread = 0
         self._has_turn = False
         self._until = 0.0
+        self._is_late = False  # the window has waited long enough for this turn to end
         self._is_stopped = False
 
     def read(self) -> None:
@@ -44,6 +49,8 @@ class ImportsInTurns:
         self._thread = threading.get_ident()
         sys.meta_path = [self, *sys.meta_path]  # another list: a thread may look through it
         try:
+            for name in self._types_of:
+                self._make_types(sys.modules[name])
             for name in self._in_turns:
                 self._rest()
                 self._import(name)
@@ -52,7 +59,7 @@ class ImportsInTurns:
         finally:
             sys.meta_path = [each for each in sys.meta_path if each is not self]
             with self._condition:
-                self._thread, self._has_turn = 0, False
+                self._thread, self._has_turn, self._is_late = 0, False, False
                 self._condition.notify_all()
 
     def _import(self, name: str) -> None:
@@ -63,14 +70,19 @@ class ImportsInTurns:
         except Exception:  # noqa: BLE001  # told where it is used
             _log.exception("%s could not be read ahead", name)
 
+    def _make_types(self, module: ModuleType) -> None:
+        for name in dir(module):
+            self._rest()
+            getattr(module, name, None)
+
     def let_go_on(self) -> None:
         """Wait while the thread has a turn; for the window's thread, again and again."""
         with self._condition:
-            if self._thread:
+            if self._thread and not self._is_late:
                 self._until = time.monotonic() + TURN_SECONDS
                 self._has_turn = True
                 self._condition.notify_all()
-                self._condition.wait_for(lambda: not self._has_turn, _LONGEST_SECONDS)
+                self._is_late = not self._condition.wait_for(lambda: not self._has_turn, _LONGEST_SECONDS)
 
     def stop(self) -> None:
         """Import no further module: the program ends."""
@@ -87,7 +99,7 @@ class ImportsInTurns:
         """Until the next turn, if this one is over; raises `_EndedError` when there will be none."""
         with self._condition:
             if time.monotonic() >= self._until:
-                self._has_turn = False
+                self._has_turn = self._is_late = False
                 self._condition.notify_all()
             while not (self._has_turn or self._is_stopped or _window_waits_for_import()):
                 self._condition.wait(_LOOK_SECONDS)
