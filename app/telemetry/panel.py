@@ -29,6 +29,7 @@ from engine.protocol.messages import Loaded
 _COLUMN = 380
 _MOST = 4
 _GAP = 8
+_LEAST_PAGE = 40  # pixels of the charts in a low window: they can be scrolled
 
 
 class CardGrid(QWidget):
@@ -230,4 +231,5 @@ class TelemetryPanel(QWidget):
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._pages.addWidget(self._scroll)
+        self._pages.setMinimumHeight(_LEAST_PAGE)
         fill(self, (self.comparison_bar, self._caption, self._pages), 0, high=self._pages)
