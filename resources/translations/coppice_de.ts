@@ -9550,6 +9550,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>&amp;Model</source>
+            <translation>&amp;Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>&amp;Models…</source>
             <translation>&amp;Modelle…</translation>
         </message>
