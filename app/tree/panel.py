@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtGui import QContextMenuEvent, QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedLayout, QVBoxLayout, QWidget
 
 from app.engine.listener import EventListener, takes
@@ -246,6 +246,10 @@ class TreePanel(QWidget, EventListener):
             self._explainer.end()
         else:
             super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802
+        """What the button above the tree offers, where a right click looks for it."""
+        self._header.menu.popup(event.globalPos())
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""

@@ -6,13 +6,14 @@ from unittest.mock import Mock
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QContextMenuEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLayout, QToolButton
+from PySide6.QtWidgets import QApplication, QLayout, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.tree.bars import Timeline
 from app.tree.explainer import ExplainerBar
+from app.tree.header import Header
 from app.tree.panel import TreePanel
 from app.tree.picture.moving.growth import Growth
 from app.tree.picture.moving.layer_strip import LayerStrip, cell_edges
@@ -357,3 +358,14 @@ def test_a_narrow_panel_has_room_for_all_lines_of_its_buttons(qtbot: QtBot, watc
         line = button.parentWidget()
         assert line is not None
         assert not button.isVisible() or line.rect().contains(button.geometry()), button.text()
+
+
+def test_a_right_click_offers_what_the_button_above_the_tree_does(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.on_events([random_round(60, seed=1)])
+    viewport = canvas(panel).viewport()
+    middle = viewport.rect().center()
+    asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, viewport.mapToGlobal(middle))
+    QApplication.sendEvent(viewport, asked)
+    menu = panel.findChildren(Header)[0].menu
+    assert menu.isVisible()
+    menu.close()
