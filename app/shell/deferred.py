@@ -29,9 +29,6 @@ LATER = (
 )
 """What the first question and the first clicks need, but the first picture of the window does not."""
 
-TYPES_OF = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
-"""Of which pyqtgraph looks up every name."""
-
 _PAUSE_MS = 2  # for the window itself, between two turns of the thread
 _LONGEST_MS = 2000  # after which a window that is not painted, such as a minimised one, goes on all the same
 
@@ -42,7 +39,7 @@ class DeferredWork(QObject):
     def __init__(self, window: QWidget, beside: Sequence[str] = BESIDE, modules: Sequence[str] = LATER) -> None:
         super().__init__(window)
         self._works: deque[Callable[[], None]] = deque()
-        self._imports = ImportsInTurns(beside, modules, TYPES_OF)
+        self._imports = ImportsInTurns(beside, modules)
         self.destroyed.connect(self._imports.stop)  # nobody gives turns any more
         self._reading = Task("read ahead", self._imports.read, self)
         self._reading.done.connect(self._on_read)

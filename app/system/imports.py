@@ -26,15 +26,11 @@ class _EndedError(BaseException):
 
 
 class ImportsInTurns:
-    """Lists of modules. A finder of modules, too, that finds none: every import asks it first."""
+    """Two lists of modules. A finder of modules, too, that finds none: every import asks it first."""
 
-    def __init__(self, beside: Sequence[str], in_turns: Sequence[str], types_of: Sequence[str] = ()) -> None:
-        """`beside`: those that make no types of Qt, which are imported first, at any time.
-
-        `types_of`: modules of PySide that are imported already. It makes a type when its name is first looked up, and
-        one of the imports looks up all of them at once, for a tenth of a second; so they are made before, one by one.
-        """
-        self._beside, self._in_turns, self._types_of = beside, in_turns, types_of
+    def __init__(self, beside: Sequence[str], in_turns: Sequence[str]) -> None:
+        """`beside`: those that make no types of Qt, which are imported first, at any time."""
+        self._beside, self._in_turns = beside, in_turns
         self._condition = threading.Condition()
         self._thread = 0
         self._has_turn = False
@@ -49,8 +45,6 @@ class ImportsInTurns:
         self._thread = threading.get_ident()
         sys.meta_path = [self, *sys.meta_path]  # another list: a thread may look through it
         try:
-            for name in self._types_of:
-                self._make_types(sys.modules[name])
             for name in self._in_turns:
                 self._rest()
                 self._import(name)
@@ -69,11 +63,6 @@ class ImportsInTurns:
             import_module(name)
         except Exception:  # noqa: BLE001  # told where it is used
             _log.exception("%s could not be read ahead", name)
-
-    def _make_types(self, module: ModuleType) -> None:
-        for name in dir(module):
-            self._rest()
-            getattr(module, name, None)
 
     def let_go_on(self) -> None:
         """Wait while the thread has a turn; for the window's thread, again and again."""

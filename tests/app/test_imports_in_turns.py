@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -92,22 +91,3 @@ def test_a_module_that_takes_long_is_waited_for_once(reading: Reading, monkeypat
     while reading.thread.is_alive():
         reading.imports.let_go_on()
     assert reading.begun == reading.names[:1]
-
-
-def test_types_are_made_one_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module makes them when their names are looked up."""
-    made: list[str] = []
-    module = ModuleType("types_of_tests")
-    monkeypatch.setattr(module, "__dir__", lambda: ["one", "two"], raising=False)
-    monkeypatch.setattr(module, "__getattr__", made.append, raising=False)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr("app.system.imports.TURN_SECONDS", 0.0)
-    imports = ImportsInTurns((), (), (module.__name__,))
-    thread = threading.Thread(target=imports.read, daemon=True)
-    thread.start()
-    seen = [list(made)]
-    while thread.is_alive():
-        imports.let_go_on()
-        if made != seen[-1]:
-            seen.append(list(made))
-    assert seen == [[], ["one"], ["one", "two"]]
