@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.shell.program import Program
 
 _LOG_BYTES = 500_000
-_PATIENCE_SECONDS = 3.0  # the window is gone by then; a thread that waits for a network may need more
+_PATIENCE_SECONDS = 3.0  # the window is gone by then
 APP_ID = "org.coppice.coppice"
 """What Windows' taskbar knows the program by; the installer's shortcuts have the same."""
 
@@ -110,7 +110,7 @@ def _leave(program: "Program", crashes: CrashWatch, instance: Instance) -> int:
 
 
 def _end_threads(application: Application, code: int) -> None:
-    """Wait for threads that still work, and end the program here where one does not end.
+    """Wait for threads that still work, but not for the network, and end the program here where one does not end.
 
     Python stops a thread in the middle of its stack when it ends itself. With frames of a library in C++ or Rust in it,
     such as an import of PySide's, that can end in a crash.

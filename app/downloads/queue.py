@@ -14,7 +14,7 @@ from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, Request, State
 from app.hub.names import is_repo_id, is_revision, is_writable_path
 from app.system import json_text as json
-from app.system.background import attempt, start
+from app.system.background import attempt, start, still_running
 from engine.files import write_atomically
 from engine.protocol.variants import is_variant
 
@@ -202,14 +202,18 @@ class DownloadQueue:
             return self._changed.wait_for(lambda: not self._threads, seconds)
 
     def close(self) -> None:
-        """Stop everything, keeping what has arrived; returns when all threads are gone, or after seconds."""
+        """Stop everything, keeping what has arrived; returns when all threads are gone or only wait for the hub.
+
+        Or after seconds.
+        """
         with self._lock:
             self._closing = True
             if self._former is not None:  # else nothing has changed
                 self._save()
             for number in self._threads:
                 self._downloads[number].stop(StopKind.PAUSE)
-        self.wait_idle(_SECONDS_TO_PART)
+            threads = list(self._threads.values())
+        still_running(_SECONDS_TO_PART, threads)
 
     def _make(self, number: int, request: Request, plan: "Plan | None" = None) -> "Download":
         from app.downloads.download import Download  # noqa: PLC0415

@@ -16,7 +16,7 @@ from app.hub.failures import HubError, Reason, offline, unusable
 from app.hub.files import MAX_INDEX_BYTES, Listing, list_files, named_shards
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, TOKENIZER_FILES
 from app.system import json_text as json
-from app.system.background import Stop, pool
+from app.system.background import Stop, can_be_left, pool
 from app.system.json_text import count, parse_object, text
 from engine.errors import ModelError
 from engine.files import retried
@@ -291,7 +291,7 @@ def _write_heads(model: RemoteModel, folder: Path, names: Sequence[str]) -> dict
     """The beginning of every weight file; returns the sizes of the whole ones."""
     sizes: dict[str, int] = {}
     written = 0
-    with pool(_AT_A_TIME, "facts") as threads:
+    with can_be_left(), pool(_AT_A_TIME, "facts") as threads:  # the folder counts only once it is whole
         for begin in range(0, len(names), _AT_A_TIME):  # no more of them in memory than are fetched at a time
             batch = names[begin : begin + _AT_A_TIME]
             for name, (head, whole_bytes) in zip(batch, threads.map(model.head, batch), strict=True):

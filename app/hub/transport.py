@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.hub.failures import HubError, Reason, TransientError, failure, offline, proxy_refusal
 from app.hub.tokens import token_for, withheld
-from app.system.background import Stop
+from app.system.background import Stop, can_be_left
 from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from engine import __version__
 from engine.errors import CoppiceError
@@ -108,7 +108,8 @@ class HttpClient:
             if token:
                 request.headers["Authorization"] = f"Bearer {token}"
             try:
-                response = session.send(request, stream=True)
+                with can_be_left():
+                    response = session.send(request, stream=True)
             except (ValueError, OSError) as error:  # a host that no system can look up
                 raise _bad_address(error) from error
             except RuntimeError as error:  # closed meanwhile

@@ -27,7 +27,7 @@ class LibraryController(QObject, EventListener):
     state_changed = Signal(EngineState)
     pair_loaded = Signal(LoadOptions)
     pair_unloaded = Signal(str)  # the name of its target
-    load_failed = Signal(Failed)
+    load_failed = Signal(Failed, object)  # the `LoadOptions` that are loaded instead; None for nothing
 
     def __init__(
         self,
@@ -149,8 +149,8 @@ class LibraryController(QObject, EventListener):
         """Try the pair before; if that is the one that failed, the embedded pair; if even that, none."""
         self._loaded = None
         self._failed.append(self.wanted)
-        self.load_failed.emit(failed)
         untried = [] if self._rests else [each for each in (self._previous, LoadOptions()) if each not in self._failed]
+        self.load_failed.emit(failed, untried[0] if untried else None)
         if untried:
             self.wanted = untried[0]
             self._request_load()

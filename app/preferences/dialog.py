@@ -22,7 +22,7 @@ from app.settings.store import SettingsFile
 from app.ui.widgets import fit_screen, label
 
 _SIZE = QSize(860, 620)
-_LIST_WIDTH = 210
+_LIST_WIDTH, _AROUND_NAMES = 210, 12  # pixels
 
 
 class PreferencesDialog(QDialog):
@@ -75,8 +75,6 @@ class PreferencesDialog(QDialog):
         side.setSpacing(10)
         side.addWidget(self.search)
         side.addWidget(self.list, 1)
-        self.search.setFixedWidth(_LIST_WIDTH)
-        self.list.setFixedWidth(_LIST_WIDTH)
         halves = QHBoxLayout()
         halves.addLayout(side)
         halves.addWidget(self.stack, 1)
@@ -95,12 +93,19 @@ class PreferencesDialog(QDialog):
             return
         self.search.clear()
         self.load()
+        self._fit_names()
         self.list.setFocus()
+
+    def _fit_names(self) -> None:
+        """Names of pages are read whole, in large letters too."""
+        width = max(_LIST_WIDTH, self.list.sizeHintForColumn(0) + _AROUND_NAMES)
+        self.search.setFixedWidth(width)
+        self.list.setFixedWidth(width)
 
     def show_option(self, name: str) -> None:
         """Go to an option, on whatever page it is."""
         for row, page in enumerate(self.pages):
-            if name in page.rows:
+            if name in page.names:
                 self.search.clear()
                 self.list.setCurrentRow(row)
                 page.show_row(name)
@@ -124,6 +129,7 @@ class PreferencesDialog(QDialog):
             self._settings.change(**changes(self._settings.current, values))
             self.load()
             self.applied.emit()
+            self._fit_names()  # letters may have another size now
         return True
 
     def accept(self) -> None:
@@ -150,6 +156,7 @@ class PreferencesDialog(QDialog):
 
     def _on_page(self, row: int) -> None:
         if row >= 0:
+            self.pages[row].make()
             self.stack.setCurrentIndex(row)
 
     def _on_find(self) -> None:

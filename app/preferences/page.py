@@ -1,7 +1,8 @@
 """A page of Preferences: a row for each option on it, read from the settings, checked, and given back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -150,31 +151,58 @@ def _editor(option: Option) -> Editor:  # noqa: PLR0911  # one line for every ki
 
 
 class OptionsPage(QScrollArea):
-    """`edited` follows every change by a person. What is more than an option is added by `add`."""
+    """`edited` follows every change by a person. What is more than an option is added by `add`.
+
+    Its rows are made when they are first asked for: those of all pages are hundreds of widgets, which would be styled
+    whenever the theme changes.
+    """
 
     edited = Signal()
 
     def __init__(self, page: str, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.title = title
-        self._loaded: dict[str, Any] = {}
+        self._options = options_on(page)
+        self._settings = Settings()
         self._others: list[tuple[QWidget, str]] = []
-        body = page_body(self)
-        self.rows = {name: OptionRow(option, body) for name, option in options_on(page).items()}
-        self.defaults = QPushButton(tr("Restore defaults"), body)
+        self._body = page_body(self)
+        self.defaults = QPushButton(tr("Restore defaults"), self._body)
         self.defaults.setAccessibleName(tr("Restore the defaults of this page: {page}").format(page=title))
-        self._column = QVBoxLayout(body)
+        self._options_column = QVBoxLayout()
+        self._column = QVBoxLayout(self._body)
         self._column.setContentsMargins(26, 20, 26, 20)
-        self._column.setSpacing(20)
-        heading = label("page-title", title, body)
-        self._column.addWidget(heading)
-        for row in self.rows.values():
-            self._column.addWidget(row)
-            row.edited.connect(self.edited)
+        self._column.addWidget(label("page-title", title, self._body))
+        self._column.addLayout(self._options_column)
         self._column.addStretch(1)
         self._column.addWidget(self.defaults, 0, Qt.AlignmentFlag.AlignLeading)
-        self.defaults.setVisible(bool(self.rows))
+        for column in (self._column, self._options_column):
+            column.setSpacing(20)
+        self.defaults.setVisible(bool(self._options))
         self.defaults.clicked.connect(self.restore_defaults)
+
+    @cached_property
+    def rows(self) -> Mapping[str, OptionRow]:
+        """A row for each option, by the option's name."""
+        made = {name: OptionRow(option, self._body) for name, option in self._options.items()}
+        for name, row in made.items():
+            self._options_column.addWidget(row)
+            row.load(self._settings, value_of(self._settings, name))
+            row.edited.connect(self.edited)
+        return made
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of its options."""
+        return self._options.keys()
+
+    @property
+    def _made_rows(self) -> Mapping[str, OptionRow]:
+        """None of a page that nobody has seen: its options are as they were."""
+        return self.rows if "rows" in vars(self) else {}
+
+    def make(self) -> None:
+        """Make the rows, if they are not there: the page will be shown."""
+        _ = self.rows
 
     def add(self, widget: QWidget, words: str) -> None:
         """Put something below the options; `words` are what the search finds it by."""
@@ -183,19 +211,19 @@ class OptionsPage(QScrollArea):
 
     def load(self, settings: Settings) -> None:
         """Show what holds."""
-        self._loaded = {name: value_of(settings, name) for name in self.rows}
-        for name, row in self.rows.items():
-            row.load(settings, self._loaded[name])
+        self._settings = settings
+        for name, row in self._made_rows.items():
+            row.load(settings, value_of(settings, name))
 
     def check(self) -> bool:
         """Whether everything on the page can be used; what cannot says so beside its field."""
-        wrong = [row for row in self.rows.values() if not row.check()]
+        wrong = [row for row in self._made_rows.values() if not row.check()]
         return not wrong
 
     def save(self) -> dict[str, Any]:
         """The values that are others now, by the names of their options."""
-        values = {name: row.editor.value() for name, row in self.rows.items()}
-        return {name: value for name, value in values.items() if value != self._loaded.get(name)}
+        values = {name: row.editor.value() for name, row in self._made_rows.items()}
+        return {name: value for name, value in values.items() if value != value_of(self._settings, name)}
 
     def restore_defaults(self) -> None:
         """Show the defaults; they hold when they are applied."""
@@ -210,7 +238,7 @@ class OptionsPage(QScrollArea):
         found = [(widget, all(each in f"{title} {text}" for each in wanted)) for widget, text in everything]
         for widget, fits in found:
             widget.setVisible(fits)
-        self.defaults.setVisible(bool(self.rows) and not wanted)
+        self.defaults.setVisible(bool(self._options) and not wanted)
         return sum(fits for _, fits in found)
 
     def show_row(self, name: str) -> None:

@@ -22,7 +22,8 @@ from app.ui.text_dialog import TextDialog
 from app.ui.theme import application_icon
 from app.ui.widgets import SealedBrowser, fit_screen
 
-_SHORTCUTS_SIZE = QSize(460, 620)
+_SHORTCUTS_SIZE, _SHORTCUTS_LETTERS = QSize(460, 620), 58
+_WHOLE = "style='white-space: nowrap'"
 
 _ABOUT = mark("""
 <h3>Coppice {version}</h3>
@@ -58,7 +59,9 @@ class ShortcutsDialog(QDialog):
         send, new_line = (tr("Ctrl+Enter"), tr("Enter")) if sends_with_ctrl else (tr("Enter"), tr("Shift+Enter"))
         rows = ((tr("Send"), send), (tr("New line"), new_line), *shortcuts)
         rows += tuple((tr("In the tree: {what}").format(what=tr(what)), _shown(keys)) for what, keys in in_tree)
-        cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
+        cells = "".join(
+            f"<tr><td>{escape(name)}</td><td {_WHOLE}><b>{escape(keys)}</b></td></tr>" for name, keys in rows
+        )
         self.list = SealedBrowser(self)
         self.list.setAccessibleName(self.windowTitle())
         self.list.setFrameShape(QFrame.Shape.NoFrame)
@@ -68,7 +71,8 @@ class ShortcutsDialog(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(self.list)
         column.addWidget(buttons)
-        fit_screen(self, _SHORTCUTS_SIZE)
+        wide = self.list.fontMetrics().averageCharWidth() * _SHORTCUTS_LETTERS
+        fit_screen(self, _SHORTCUTS_SIZE.expandedTo(QSize(wide, 0)))
 
 
 def _shown(keys: Sequence[str]) -> str:

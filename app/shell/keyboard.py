@@ -1,13 +1,16 @@
 """Ways through the window without a mouse: F6 goes from one part to the next.
 
-And shortcuts of the window that text fields would take for themselves: Ctrl+K deletes the end of a line on Linux.
+And shortcuts of the window where it would not get them: text fields take some for themselves, as Ctrl+K, which deletes
+the end of a line on Linux, and of a dialog beside the window Qt asks the dialog alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
+
+from app.ui.actions import Actions
 
 
 class Panes(QObject):
@@ -46,12 +49,11 @@ _FIELDS = (QLineEdit, QPlainTextEdit, QTextEdit)
 
 
 class ShortcutGuard(QObject):
-    """Keeps the shortcuts of some actions for their window, whichever of its fields has the focus."""
+    """Keeps the shortcuts of some actions for the windows that have these, whichever of their fields has the focus."""
 
     def __init__(self, actions: tuple[QAction, ...], window: QWidget) -> None:
         super().__init__(window)
         self._actions = actions
-        self._window = window
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._on_focus_changed)
@@ -66,5 +68,36 @@ class ShortcutGuard(QObject):
         return super().eventFilter(watched, event)
 
     def _on_focus_changed(self, _old: QWidget | None, new: QWidget | None) -> None:
-        if isinstance(new, _FIELDS) and self._window.isAncestorOf(new):
+        if isinstance(new, _FIELDS) and any(action in new.window().actions() for action in self._actions):
             new.installEventFilter(self)  # a second time is the same as once
+
+
+_CLOSE = "close-dialog"
+
+
+class DialogShortcuts(QObject):
+    """Gives dialogs that stay open beside the windows the commands that work everywhere, of the window in front.
+
+    What closes a window closes such a dialog, too. A dialog that a window waits for gets none: it is to be answered.
+    """
+
+    def __init__(self, front: Callable[[], Actions], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._front = front
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusWindowChanged.connect(self._on_focus_window_changed)
+
+    def _on_focus_window_changed(self) -> None:
+        dialog = QApplication.activeWindow()
+        if not isinstance(dialog, QDialog) or dialog.isModal():
+            return
+        actions = self._front()
+        if dialog.findChild(QShortcut, _CLOSE) is None:
+            close = QShortcut(actions.close_window.shortcut(), dialog, dialog.close)
+            close.setObjectName(_CLOSE)
+        held = dialog.actions()
+        for other in held:
+            if other not in actions.everywhere:
+                dialog.removeAction(other)
+        dialog.addActions([each for each in actions.everywhere if each not in held])

@@ -11,6 +11,7 @@ from app.engine.interface import EngineSwitch
 from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
 from app.engine.unheard_stop import UnheardStop
+from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.estimates import last_load
@@ -18,6 +19,7 @@ from app.library.feature import ModelsFeature
 from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
+from app.shell.keyboard import DialogShortcuts
 from app.shell.preferences import PreferencesFeature
 from app.shell.unsaved import UnsavedChats
 from app.shell.window import EMPTY_NOTICE, MainWindow
@@ -28,7 +30,7 @@ from app.ui.focus_ring import FocusRings
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
-from engine.protocol.options import LoadOptions
+from engine.protocol.options import EMBEDDED, LoadOptions
 
 LOAD_NOTICE = "load-failed"
 SETTINGS_NOTICE, SETTINGS_RESET_NOTICE = "settings-not-saved", "settings-reset"
@@ -59,6 +61,7 @@ class Program(QObject):
         self._told: set[str] = set()  # keys of notices that concern the program
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         FocusRings(self)
+        DialogShortcuts(lambda: self.front.actions_, self)
         self.switch = EngineSwitch(link, self)
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
@@ -303,9 +306,16 @@ class Program(QObject):
         again = self.library.load_again
         self.tell(Notice(EMPTY_NOTICE, words, action=tr("Load again"), tone=Tone.HINT, on_action=again))
 
-    def _on_load_failed(self, failed: Failed) -> None:
+    def _on_load_failed(self, failed: Failed, instead: LoadOptions | None) -> None:
         if self.models.is_open:
             self.models.on_load_failed(failed)
         else:
-            words = tr("Models…")
-            self.tell(Notice(LOAD_NOTICE, failed.message, failed.hint, action=words, on_action=self.models.open))
+            words, hint = tr("Models…"), translated(failed.hint, _words_of(instead))
+            self.tell(Notice(LOAD_NOTICE, failed.message, hint, action=words, on_action=self.models.open))
+
+
+def _words_of(instead: LoadOptions | None) -> str:
+    if instead is None:
+        return ""
+    is_demo = instead.target == EMBEDDED
+    return tr("The embedded demo is loaded instead.") if is_demo else tr("What was loaded before is loaded instead.")

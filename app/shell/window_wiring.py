@@ -159,6 +159,8 @@ class WindowWiring(QObject):
     def _connect_commands(self) -> None:
         """Every part registers for the commands that it carries out; here stand those of the window itself."""
         window, program, do = self._window, self._window.program, self._window.actions_
+        for shown_here in (do.new_chat, do.write, do.search_chats, do.palette):
+            shown_here.triggered.connect(self._come_from_dialog)
         do.register(
             new_window=program.show_new_window,
             close_window=window.close,
@@ -225,6 +227,11 @@ class WindowWiring(QObject):
         self._window.chats_dock.show()
         search.setFocus()
         search.selectAll()
+
+    def _come_from_dialog(self) -> None:
+        """What was asked for in a dialog beside the window is shown in the window."""
+        if not self._window.isActiveWindow():
+            self._window.come_forward()
 
     def _on_full_screen(self, full: bool) -> None:
         state, whole = self._window.windowState(), Qt.WindowState.WindowFullScreen

@@ -8,7 +8,7 @@ that thread. Standard library only, since the downloads and the installation use
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,7 @@ _Thread = TypeVar("_Thread")
 
 _FIRST_PAUSE_SECONDS = 0.05  # before work that failed runs again; doubled each time
 _LONGEST_PAUSE_SECONDS = 1.0
+_LOOK_SECONDS = 0.02  # whether a thread has come to where it can be left
 
 
 def report(error: BaseException) -> None:
@@ -49,6 +50,25 @@ def attempt(work: Callable[[], _Result], otherwise: Callable[[BaseException], _I
 class _Worker(threading.Thread):
     """Made by `start`: what a library made is not ours to wait for."""
 
+    can_be_left = False
+
+
+@contextmanager
+def can_be_left() -> Iterator[None]:
+    """While the block runs, the program may end without its thread: it waits for a network, and nothing would be lost.
+
+    What is waited for so cannot always be interrupted: a connection that is being made, or a name that is looked up.
+    """
+    thread = threading.current_thread()
+    if not isinstance(thread, _Worker):
+        yield
+        return
+    former, thread.can_be_left = thread.can_be_left, True
+    try:
+        yield
+    finally:
+        thread.can_be_left = former
+
 
 def start(
     name: str, work: Callable[[], object], on_error: Callable[[BaseException], object] = lambda _error: None
@@ -62,13 +82,19 @@ def start(
     return thread
 
 
-def still_running(seconds: float) -> list[str]:
-    """The names of threads made by `start` that have not ended after so many seconds."""
+def still_running(seconds: float, threads: Iterable[threading.Thread] | None = None) -> list[str]:
+    """The names of threads made by `start`, of these or of all, that have not ended after so many seconds.
+
+    Sooner, where all that have not ended can be left.
+    """
     deadline = time.monotonic() + seconds
-    threads = [each for each in threading.enumerate() if isinstance(each, _Worker)]
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return [thread.name for thread in threads if thread.is_alive()]
+    workers = [each for each in (threading.enumerate() if threads is None else threads) if isinstance(each, _Worker)]
+    while True:
+        workers = [each for each in workers if each.is_alive()]
+        needed = [each for each in workers if not each.can_be_left]
+        if not needed or time.monotonic() >= deadline:
+            return [each.name for each in workers]
+        needed[0].join(_LOOK_SECONDS)
 
 
 def repeat(work: Callable[[], object]) -> None:

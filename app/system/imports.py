@@ -35,6 +35,7 @@ class ImportsInTurns:
         self._thread = 0
         self._has_turn = False
         self._until = 0.0
+        self._is_late = False  # the window has waited long enough for this turn to end
         self._is_stopped = False
 
     def read(self) -> None:
@@ -52,7 +53,7 @@ class ImportsInTurns:
         finally:
             sys.meta_path = [each for each in sys.meta_path if each is not self]
             with self._condition:
-                self._thread, self._has_turn = 0, False
+                self._thread, self._has_turn, self._is_late = 0, False, False
                 self._condition.notify_all()
 
     def _import(self, name: str) -> None:
@@ -66,11 +67,11 @@ class ImportsInTurns:
     def let_go_on(self) -> None:
         """Wait while the thread has a turn; for the window's thread, again and again."""
         with self._condition:
-            if self._thread:
+            if self._thread and not self._is_late:
                 self._until = time.monotonic() + TURN_SECONDS
                 self._has_turn = True
                 self._condition.notify_all()
-                self._condition.wait_for(lambda: not self._has_turn, _LONGEST_SECONDS)
+                self._is_late = not self._condition.wait_for(lambda: not self._has_turn, _LONGEST_SECONDS)
 
     def stop(self) -> None:
         """Import no further module: the program ends."""
@@ -87,7 +88,7 @@ class ImportsInTurns:
         """Until the next turn, if this one is over; raises `_EndedError` when there will be none."""
         with self._condition:
             if time.monotonic() >= self._until:
-                self._has_turn = False
+                self._has_turn = self._is_late = False
                 self._condition.notify_all()
             while not (self._has_turn or self._is_stopped or _window_waits_for_import()):
                 self._condition.wait(_LOOK_SECONDS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QWidget
 
@@ -29,6 +29,7 @@ from engine.protocol.messages import Loaded
 _COLUMN = 380
 _MOST = 4
 _GAP = 8
+_LEAST_PAGE = 40  # pixels of the charts in a low window: they can be scrolled
 
 
 class CardGrid(QWidget):
@@ -46,7 +47,25 @@ class CardGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """More columns for a wider panel."""
         super().resizeEvent(event)
-        self._arrange(min(max(1, event.size().width() // _COLUMN), _MOST))
+        self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        """A card may need more width, as in larger letters."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().event(event)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """The width of one column: the others go where there is no room for them."""
+        return QSize(self._widest + 2 * _GAP, super().minimumSizeHint().height())
+
+    @property
+    def _widest(self) -> int:
+        return max(each.minimumSizeHint().width() for each in self._cards)
+
+    def _fit(self) -> None:
+        columns = (self.width() - _GAP) // max(_COLUMN, self._widest + _GAP)
+        self._arrange(min(max(1, columns), _MOST))
 
     def _arrange(self, columns: int) -> None:
         if columns == self.columns:
@@ -230,4 +249,5 @@ class TelemetryPanel(QWidget):
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._pages.addWidget(self._scroll)
+        self._pages.setMinimumHeight(_LEAST_PAGE)
         fill(self, (self.comparison_bar, self._caption, self._pages), 0, high=self._pages)

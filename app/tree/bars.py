@@ -133,15 +133,11 @@ class Timeline(QWidget):
         self._connect()
         self.refresh()
 
-    @property
-    def ribbon_height(self) -> int:
-        """Logical pixels that the ribbon takes now."""
-        return self.full_ribbon_height if self.isVisible() and not self.ribbon.isHidden() else 0
-
-    @property
-    def full_ribbon_height(self) -> int:
-        """Logical pixels that the ribbon takes where it is shown, with the gap to the buttons."""
-        return self.ribbon.sizeHint().height() + _GAP
+    def fit(self, height: int) -> None:
+        """Take no more than so many logical pixels: without its ribbon, or where its buttons have no room, none."""
+        buttons = self._buttons.heightForWidth(self.width())
+        self._buttons.setVisible(height >= buttons)
+        self.ribbon.setVisible(height >= buttons + _GAP + self.ribbon.sizeHint().height())
 
     def refresh(self) -> None:
         """Show where the player is."""
@@ -155,9 +151,9 @@ class Timeline(QWidget):
         self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
-        row = flow_of((self.back, self.play, self.forth, self.place, None, self.speed, self.live), 4, self)
-        row.setContentsMargins(8, 0, 4, 4)
-        fill(self, (self.ribbon, row), _GAP)
+        self._buttons = flow_of((self.back, self.play, self.forth, self.place, None, self.speed, self.live), 4, self)
+        self._buttons.setContentsMargins(8, 0, 4, 4)
+        fill(self, (self.ribbon, self._buttons), _GAP)
 
     def _connect(self) -> None:
         player = self._player

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtGui import QContextMenuEvent, QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QStackedLayout, QVBoxLayout, QWidget
 
 from app.engine.listener import EventListener, takes
@@ -220,13 +220,18 @@ class TreePanel(QWidget, EventListener):
         self._timeline.ribbon.set_colors(colors.tree)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
-        """Without the ribbon, which makes room where the window is low."""
-        return super().minimumSizeHint() - QSize(0, self._timeline.ribbon_height)
+        """With all lines that the header's buttons need; without the timeline, which makes room in a low window."""
+        header, timeline = self._header, self._timeline
+        lines = header.heightForWidth(self.width()) - header.minimumSizeHint().height()
+        passed = 0 if timeline.isHidden() else timeline.minimumSizeHint().height()
+        return super().minimumSizeHint() + QSize(0, max(0, lines) - passed)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Where the panel is low the tree and what is told of it come before the ribbon."""
+        """Where the panel is low the tree and what is told of it come before the timeline."""
         super().resizeEvent(event)
         self._share_room()
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
     def event(self, event: QEvent) -> bool:
         """Escape ends the explanation of a round before it stops an answer; other parts may have come or gone."""
@@ -241,6 +246,10 @@ class TreePanel(QWidget, EventListener):
             self._explainer.end()
         else:
             super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802
+        """What the button above the tree offers, where a right click looks for it."""
+        self._header.menu.popup(event.globalPos())
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
@@ -269,11 +278,10 @@ class TreePanel(QWidget, EventListener):
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _share_room(self) -> None:
-        """Layers that have passed will pass again: the ribbon does not come and go with them."""
+        """Layers that have passed will pass again: the timeline does not come and go with them."""
         self._leaves_room = self._leaves_room or self._strip.isVisible()
         passing = self._strip.sizeHint().height() if self._leaves_room and not self._strip.isVisible() else 0
-        needed = self.minimumSizeHint().height() + passing + self._timeline.full_ribbon_height
-        self._timeline.ribbon.setVisible(self.height() >= needed)
+        self._timeline.fit(self.height() - self.minimumSizeHint().height() - passing)
 
     def _lay_out(self) -> None:
         self.setAutoFillBackground(True)

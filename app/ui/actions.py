@@ -15,7 +15,8 @@ from app.system.plain_text import tip
 class Command:
     """`name` is the attribute of `Actions` that has the action, and names the command across sessions.
 
-    `repeats`: it is done again as long as its keys are held.
+    `repeats`: it is done again as long as its keys are held. `everywhere`: its keys also work in a dialog beside the
+    window.
     """
 
     name: str
@@ -25,13 +26,14 @@ class Command:
     also: str = ""
     checkable: bool = False
     repeats: bool = True
+    everywhere: bool = False
     role: QAction.MenuRole = QAction.MenuRole.TextHeuristicRole
 
 
 MENUS: Mapping[str, tuple[Command | None, ...]] = {
     mark("&File"): (
-        Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat"),
-        Command("new_window", mark("New &window"), "Ctrl+Shift+M", repeats=False),
+        Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat", everywhere=True),
+        Command("new_window", mark("New &window"), "Ctrl+Shift+M", repeats=False, everywhere=True),
         Command("open_in_window", mark("Open &chat in new window"), "Ctrl+Shift+O", repeats=False),
         Command("close_window", mark("Clo&se window"), "Ctrl+W", repeats=False),
         Command("duplicate_chat", mark("D&uplicate chat"), "Ctrl+D"),
@@ -48,15 +50,10 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("export_picture", mark("Export picture of the &tree…"), "Ctrl+Alt+G"),
         Command("export_animation", mark("Exp&ort animation of the answer…"), "Ctrl+Alt+M"),
         None,
-        Command("models", mark("&Models…"), "Ctrl+M", icon="models"),
-        Command("unload", mark("Unload model &from memory"), "Ctrl+Alt+U", repeats=False),
-        Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R"),
-        Command("server", mark("&Local server…"), "Ctrl+Shift+N"),
-        None,
-        Command("quit", mark("&Quit"), "Ctrl+Q", role=QAction.MenuRole.QuitRole),
+        Command("quit", mark("&Quit"), "Ctrl+Q", everywhere=True, role=QAction.MenuRole.QuitRole),
     ),
     mark("&Edit"): (
-        Command("write", mark("&Write a message"), "Ctrl+L"),
+        Command("write", mark("&Write a message"), "Ctrl+L", everywhere=True),
         Command("edit_question", mark("&Edit last question"), "Ctrl+E"),
         Command("stop", mark("&Stop answering"), "Esc"),
         None,
@@ -75,21 +72,18 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("find", mark("&Find in this chat"), "Ctrl+F"),
         Command("find_next", mark("Fi&nd next"), "F3"),
         Command("find_previous", mark("Fin&d previous"), "Shift+F3"),
-        Command("search_chats", mark("Searc&h chats"), "Ctrl+Shift+F"),
+        Command("search_chats", mark("Searc&h chats"), "Ctrl+Shift+F", everywhere=True),
         None,
-        Command("preferences", mark("&Preferences…"), "Ctrl+,", role=QAction.MenuRole.PreferencesRole),
+        Command("preferences", mark("&Preferences…"), "Ctrl+,", everywhere=True, role=QAction.MenuRole.PreferencesRole),
     ),
     mark("&View"): (
         Command("chats", mark("&Chats"), "Ctrl+B", icon="chats", checkable=True),
         Command("tree", mark("Speculation &tree"), "Ctrl+T", icon="tree", checkable=True),
         Command("telemetry", mark("Te&lemetry"), "Ctrl+Shift+T", icon="telemetry", checkable=True),
-        Command("generation", mark("&Generation settings"), "Ctrl+G", icon="settings"),
-        Command("save_preset", mark("Save as &preset…"), "Ctrl+Shift+S"),
-        Command("speculate", mark("Spec&ulate on or off"), "Ctrl+Shift+P"),
         None,
-        Command("zoom_in", mark("Larger te&xt"), "Ctrl++", also="Ctrl+="),
-        Command("zoom_out", mark("&Smaller text"), "Ctrl+-"),
-        Command("zoom_reset", mark("N&ormal text size"), "Ctrl+0"),
+        Command("zoom_in", mark("Larger te&xt"), "Ctrl++", also="Ctrl+=", everywhere=True),
+        Command("zoom_out", mark("&Smaller text"), "Ctrl+-", everywhere=True),
+        Command("zoom_reset", mark("N&ormal text size"), "Ctrl+0", everywhere=True),
         Command("tint", mark("T&int guessed tokens"), "Ctrl+Alt+T", checkable=True),
         Command("tint_chances", mark("Tint by pro&bability"), "Ctrl+Alt+P", checkable=True),
         None,
@@ -98,15 +92,25 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         None,
         Command("full_screen", mark("&Full screen"), "F11", checkable=True),
     ),
+    mark("&Model"): (
+        Command("models", mark("&Models…"), "Ctrl+M", icon="models", everywhere=True),
+        Command("unload", mark("Unload model &from memory"), "Ctrl+Alt+U", repeats=False, everywhere=True),
+        Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R", everywhere=True),
+        Command("server", mark("&Local server…"), "Ctrl+Shift+N", everywhere=True),
+        None,
+        Command("generation", mark("&Generation settings"), "Ctrl+G", icon="settings"),
+        Command("save_preset", mark("Save as &preset…"), "Ctrl+Shift+S"),
+        Command("speculate", mark("Spec&ulate on or off"), "Ctrl+Shift+P"),
+    ),
     mark("&Help"): (
-        Command("palette", mark("Command &palette…"), "Ctrl+K"),
-        Command("shortcuts", mark("&Keyboard shortcuts"), "F1"),
+        Command("palette", mark("Command &palette…"), "Ctrl+K", everywhere=True),
+        Command("shortcuts", mark("&Keyboard shortcuts"), "F1", everywhere=True),
         Command("tour", mark("Show the &tour"), "Ctrl+F1"),
         None,
-        Command("copy_diagnostics", mark("Copy &diagnostics"), "Ctrl+Shift+D"),
-        Command("log_folder", mark("Open &log folder"), "Ctrl+Shift+L"),
+        Command("copy_diagnostics", mark("Copy &diagnostics"), "Ctrl+Shift+D", everywhere=True),
+        Command("log_folder", mark("Open &log folder"), "Ctrl+Shift+L", everywhere=True),
         None,
-        Command("about", mark("&About Coppice"), "Shift+F1", role=QAction.MenuRole.AboutRole),
+        Command("about", mark("&About Coppice"), "Shift+F1", everywhere=True, role=QAction.MenuRole.AboutRole),
     ),
 }
 """The commands by the titles of their menus, which the command palette shows too; None is a line between two groups."""
@@ -117,6 +121,7 @@ class Actions:
 
     def __init__(self, window: QMainWindow) -> None:
         self._menus: dict[QAction, str] = {}
+        self.everywhere: list[QAction] = []
         self._actions: dict[str, QAction] = {}
         for title, commands in MENUS.items():
             menu = window.menuBar().addMenu(tr(title))
@@ -126,6 +131,8 @@ class Actions:
                 else:
                     action = self._actions[command.name] = _action(command, window)
                     menu.addAction(action)
+                    if command.everywhere:
+                        self.everywhere.append(action)
                     self._menus[action] = plain(tr(title))
 
     def __getattr__(self, name: str) -> QAction:

@@ -7413,8 +7413,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/program.py" />
+            <source>The embedded demo is loaded instead.</source>
+            <translation>Stattdessen wird die eingebaute Vorführung geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
             <source>The settings cannot be saved in {file}: {reason}.</source>
             <translation>Die Einstellungen können nicht in {file} gespeichert werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
+            <source>What was loaded before is loaded instead.</source>
+            <translation>Stattdessen wird geladen, was vorher geladen war.</translation>
         </message>
         <message>
             <location filename="../../app/shell/program.py" />
@@ -9552,6 +9562,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Local server…</source>
             <translation>Lo&amp;kaler Server…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Model</source>
+            <translation>&amp;Modell</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

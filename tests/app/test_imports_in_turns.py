@@ -1,8 +1,9 @@
 """Modules that a thread imports while the window's thread waits, a little at a time."""
 
-import importlib
+import importlib.util
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,3 +73,21 @@ def test_a_thread_that_waits_for_its_turn_ends_with_the_program(reading: Reading
     reading.imports.stop()
     assert reading.ends()
     assert reading.begun == [], "what is half there is taken out again"
+
+
+def test_a_module_that_takes_long_is_waited_for_once(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr("builtins.gate", gate, raising=False)
+    first = Path(str(importlib.util.find_spec(reading.names[0]).origin))  # type: ignore[union-attr]
+    first.write_text("gate.wait()\n")
+    monkeypatch.setattr("app.system.imports._LONGEST_SECONDS", 0.2)
+    while not reading.begun:
+        reading.imports.let_go_on()
+    monkeypatch.setattr("app.system.imports._LONGEST_SECONDS", PATIENCE_SECONDS)
+    begin = time.monotonic()
+    reading.imports.let_go_on()
+    assert time.monotonic() - begin < PATIENCE_SECONDS / 3
+    gate.set()
+    while reading.thread.is_alive():
+        reading.imports.let_go_on()
+    assert reading.begun == reading.names[:1]

@@ -220,6 +220,14 @@ def test_motion(window: MainWindow, preferences: PreferencesDialog, monkeypatch:
     assert moves(window) == (False, False), "the system wants none"
 
 
+def test_names_of_pages_are_read_whole_in_large_letters(preferences: PreferencesDialog) -> None:
+    narrow = preferences.list.width()
+    choose(preferences, "text_size", 200)
+    assert preferences.list.width() > narrow
+    assert preferences.list.horizontalScrollBar().maximum() == 0
+    assert preferences.search.width() == preferences.list.width()
+
+
 def test_other_colours_are_for_messages_near_the_reader(
     preferences: PreferencesDialog, window: MainWindow, link: FakeLink
 ) -> None:

@@ -123,7 +123,7 @@ def test_the_window_speaks_german(open_window: OpenWindow, show: Callable[[str],
     show("de")
     window = open_window(FakeLink())
     titles = [menu.title() for menu in window.menuBar().findChildren(QMenu)]
-    assert titles[:4] == ["&Datei", "&Bearbeiten", "&Ansicht", "&Hilfe"]
+    assert titles[:5] == ["&Datei", "&Bearbeiten", "&Ansicht", "&Modell", "&Hilfe"]
     assert window.actions_.preferences.text() == "&Einstellungen…"
     assert window.status_area.words.text() == "Rechenprozess startet"
     assert window.chat_panel.composer.field.placeholderText() == "Fragen Sie etwas"

@@ -292,7 +292,8 @@ def test_a_pair_that_cannot_be_loaded_at_the_start_is_told(open_window: OpenWind
     link.become_ready = lambda: None  # type: ignore[method-assign]
     window.library._request_load()
     link.answer(Failed(link.last_load.id, "There is no model folder '/nowhere'.", "Check the path."))
-    assert [each.key for each in window.notices.notices] == [LOAD_NOTICE]
+    (notice,) = window.notices.notices
+    assert (notice.key, notice.hint) == (LOAD_NOTICE, "Check the path. The embedded demo is loaded instead.")
     assert link.last_load.options.target == LoadOptions().target, "the pair before takes its place"
     link.load_what_was_asked()
     assert window.library.state.phase is Phase.READY

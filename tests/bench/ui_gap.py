@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--started", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.started is None:
+        os.environ["PYSIDE6_OPTION_LAZY"] = "0"  # as `app.__main__` has it: Qt's types are made as PySide6 is imported
         again = [sys.executable, "-m", "tests.bench.ui_gap", *sys.argv[1:], "--started", str(time.time())]
         sys.exit(subprocess.run(again, check=False).returncode)
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):

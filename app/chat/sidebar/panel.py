@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -108,6 +108,7 @@ class ConversationsPanel(QWidget):
         view.activated.connect(self._on_chosen)
         view.selectionModel().currentChanged.connect(lambda *_: self.choice_changed.emit())
         view.installEventFilter(self)
+        view.viewport().installEventFilter(self)
         return view
 
     # ---- what is shown ----------------------------------------------------------------------------------------------
@@ -163,9 +164,11 @@ class ConversationsPanel(QWidget):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """Notice whether the list has the focus."""
+        """Notice whether the list has the focus; a right click opens a menu, and chooses nothing."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
             self.choice_changed.emit()
+        if isinstance(event, QMouseEvent) and event.button() == Qt.MouseButton.RightButton:
+            return True  # what is marked is what the window shows, and what its commands concern
         return super().eventFilter(watched, event)
 
     @property

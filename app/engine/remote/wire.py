@@ -11,7 +11,7 @@ from app.engine.remote import failures
 from app.engine.remote.addresses import host_of, may_carry_key
 from app.engine.remote.event_stream import EventStream, SentEvent, TooLongError
 from app.system import json_text as json
-from app.system.background import Stop
+from app.system.background import Stop, can_be_left
 from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from app.system.json_text import parse_json
 from engine import __version__
@@ -146,7 +146,8 @@ class Wire:
                     headers=_headers(key, body is not None),
                     extensions={"trace": opened.trace},
                 )
-                response = session.send(asked, stream=True)
+                with can_be_left():
+                    response = session.send(asked, stream=True)
                 try:
                     if response.status_code != 200:
                         raise self._refusal(response, model)

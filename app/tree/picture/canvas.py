@@ -57,6 +57,7 @@ WAYS = (CHIPS, ICICLE)  # to show a tree
 ZOOM_STEP = 1.25
 _LARGEST_ZOOM = 64.0
 _TIMES_OPENED = 4  # until something of a fold is seen: what is behind it may be very unlikely
+_LEAST_HEIGHT = 52  # two rows of chips
 _WHEEL_NOTCH = 120  # eighths of a degree
 
 
@@ -100,7 +101,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             way.setVisible(way is self._way)
         self.setCentralItem(self._box)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
-        self.setMinimumSize(120, 80)
+        self.setMinimumSize(120, _LEAST_HEIGHT)
         keep_tips(self.viewport())
         self.setAccessibleName(tr("Speculation tree"))
 

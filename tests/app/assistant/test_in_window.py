@@ -13,6 +13,7 @@ from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import InstallProgress, Stage
+from app.preferences.dialog import PreferencesDialog
 from app.preferences.engine_page import EnginePage
 from app.shell.engine_setup import RUNTIME_NOTICE, EngineSetup
 from app.shell.window import ENGINE_NOTICE, MainWindow
@@ -37,18 +38,24 @@ def bars(window: MainWindow) -> list[str]:
 
 def page_of(window: MainWindow) -> EnginePage:
     """The engine's page in Preferences, on the screen."""
-    window.actions_.preferences.trigger()
-    page = window.findChildren(EnginePage)[0]
-    dialog = page.window()
-    dialog.list.setCurrentRow(dialog.pages.index(page))  # type: ignore[attr-defined]
+    dialog = preferences(window)
+    page = next(each for each in dialog.pages if isinstance(each, EnginePage))
+    dialog.list.setCurrentRow(dialog.pages.index(page))
     return page
+
+
+def preferences(window: MainWindow) -> PreferencesDialog:
+    """The dialog, on the screen."""
+    window.actions_.preferences.trigger()
+    made = window.program.preferences.dialog
+    assert made is not None
+    return made
 
 
 def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Folders) -> None:
     connect_runtime(window.program, runtime_manager(folders))
-    window.actions_.preferences.trigger()
+    assert not [each for each in preferences(window).pages if isinstance(each, EnginePage)]
     assert window.findChildren(EngineAssistant) == []
-    assert window.findChildren(EnginePage) == []
 
 
 def test_the_first_start_shows_the_assistant_and_an_engine_that_was_installed_is_started(

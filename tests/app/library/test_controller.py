@@ -28,7 +28,7 @@ class Room:
         link.events_arrived.connect(self.controller.on_events)
         self.controller.state_changed.connect(self.states.append)
         self.controller.pair_loaded.connect(self.loaded.append)
-        self.controller.load_failed.connect(self.failures.append)
+        self.controller.load_failed.connect(lambda failed, _instead: self.failures.append(failed))
 
     @property
     def loads(self) -> list[LoadOptions]:

@@ -47,7 +47,7 @@ def test_everything_is_listed_heard_chosen_with_arrows_and_left_with_esc(
     for each in names_of_options:
         del entries[each]
     assert set(entries) == {action.objectName() for action, _ in window.actions_.commands} - {"palette"}
-    assert (entries["models"].name, entries["models"].where, entries["models"].keys) == ("Models", "File", "Ctrl+M")
+    assert (entries["models"].name, entries["models"].where, entries["models"].keys) == ("Models", "Model", "Ctrl+M")
     assert all(each.where and each.keys for each in entries.values())
     assert not entries["stop"].is_enabled
 

@@ -102,6 +102,15 @@ def test_every_option_that_is_declared_stands_on_one_page(dialog: PreferencesDia
     assert set(options_of(Preferences())) <= set(shown)
 
 
+def test_the_rows_of_a_page_are_made_when_it_is_first_shown(dialog: PreferencesDialog) -> None:
+    def made() -> list[bool]:
+        return [bool(page.findChildren(OptionRow)) for page in dialog.pages]
+
+    assert made() == [True, *[False] * (len(dialog.pages) - 1)]
+    dialog.list.setCurrentRow(1)
+    assert made()[:3] == [True, True, False]
+
+
 def test_defaults_are_legal() -> None:
     for record in (Settings(), GenerationSettings()):
         for name, option in options_of(record).items():

@@ -224,6 +224,21 @@ def test_a_wider_panel_has_more_columns(room: TelemetryDock, qtbot: QtBot) -> No
     qtbot.waitUntil(lambda: grid.columns == 1)
 
 
+def test_cards_that_need_more_width_stand_below_each_other(room: TelemetryDock, qtbot: QtBot) -> None:
+    fill(room, 4)
+    (grid,) = room.panel.findChildren(CardGrid)
+    picture = room.panel.cards[0].picture
+    qtbot.waitUntil(picture.isVisible)
+    least = picture.minimumWidth()
+    picture.setMinimumWidth(grid.width() // 2)
+    qtbot.waitUntil(lambda: grid.columns == 1)
+    viewport = grid.parentWidget()
+    assert viewport is not None
+    assert grid.width() == viewport.width(), "nothing is cut off at its side"
+    picture.setMinimumWidth(least)
+    qtbot.waitUntil(lambda: grid.columns == 2)
+
+
 def test_a_hidden_panel_paints_nothing_and_catches_up(room: TelemetryDock, qtbot: QtBot) -> None:
     room.dock.hide()
     fill(room, 4)

@@ -6,12 +6,14 @@ from unittest.mock import Mock
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QContextMenuEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLayout
+from PySide6.QtWidgets import QApplication, QLayout, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.tree.bars import Timeline
 from app.tree.explainer import ExplainerBar
+from app.tree.header import Header
 from app.tree.panel import TreePanel
 from app.tree.picture.moving.growth import Growth
 from app.tree.picture.moving.layer_strip import LayerStrip, cell_edges
@@ -311,18 +313,22 @@ def test_escape_ends_the_explanation_of_a_round(qtbot: QtBot, panel: TreePanel) 
     assert not bar.isVisible()
 
 
-def test_in_a_low_panel_the_ribbon_makes_room_for_the_tree_and_its_layers(qtbot: QtBot, watched: TreePanel) -> None:
+def test_in_a_low_panel_the_timeline_makes_room_for_the_tree_and_its_layers(qtbot: QtBot, watched: TreePanel) -> None:
     """It does not come and go with each pass either."""
     watched.on_events([PAIR, random_round(60, seed=1), replace(random_round(60, seed=2), index=1)])
     (ribbon,), (strip,) = watched.findChildren(Ribbon), watched.findChildren(LayerStrip)
+    (timeline,) = watched.findChildren(Timeline)
     qtbot.waitUntil(ribbon.isVisible)
     layout = watched.layout()
     assert layout is not None
     layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # as in a dock; a window is held to its layout's
     watched.setMinimumSize(0, 0)
     watched.resize(700, watched.minimumSizeHint().height())
-    qtbot.waitUntil(lambda: not ribbon.isVisible())
+    qtbot.waitUntil(lambda: not (ribbon.isVisible() or timeline.play.isVisible()))
     qtbot.waitUntil(lambda: watched.minimumSizeHint().height() == watched.height())
+    watched.resize(700, watched.height() + 2 * timeline.play.height())
+    qtbot.waitUntil(timeline.play.isVisible)
+    assert not ribbon.isVisible()
     watched.resize(700, watched.height() + ribbon.sizeHint().height() + 10)
     qtbot.waitUntil(ribbon.isVisible)
     for _ in range(2):
@@ -334,3 +340,32 @@ def test_in_a_low_panel_the_ribbon_makes_room_for_the_tree_and_its_layers(qtbot:
         assert not ribbon.isVisible()
     watched.resize(700, 500)
     qtbot.waitUntil(ribbon.isVisible)
+
+
+def test_a_narrow_panel_has_room_for_all_lines_of_its_buttons(qtbot: QtBot, watched: TreePanel) -> None:
+    """A dock gives it no more height than it asks for."""
+    watched.on_events([PAIR, random_round(60, seed=1), replace(random_round(60, seed=2), index=1)])
+    layout = watched.layout()
+    assert layout is not None
+    layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+    watched.setMinimumSize(0, 0)
+    least = watched.minimumSizeHint().height()
+    watched.resize(160, 500)
+    assert watched.minimumSizeHint().height() > least
+    watched.resize(160, watched.minimumSizeHint().height())
+    qtbot.wait(1)
+    for button in watched.findChildren(QToolButton):
+        line = button.parentWidget()
+        assert line is not None
+        assert not button.isVisible() or line.rect().contains(button.geometry()), button.text()
+
+
+def test_a_right_click_offers_what_the_button_above_the_tree_does(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.on_events([random_round(60, seed=1)])
+    viewport = canvas(panel).viewport()
+    middle = viewport.rect().center()
+    asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, viewport.mapToGlobal(middle))
+    QApplication.sendEvent(viewport, asked)
+    menu = panel.findChildren(Header)[0].menu
+    assert menu.isVisible()
+    menu.close()

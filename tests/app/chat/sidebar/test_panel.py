@@ -159,6 +159,15 @@ def test_a_title_is_written_in_the_list(panel: ConversationsPanel, qtbot: QtBot)
     assert renamed.args == [8, "Garden"]
 
 
+def test_a_right_click_leaves_the_mark_at_what_is_shown(panel: ConversationsPanel) -> None:
+    panel.show_current(2)
+    place = panel.list.visualRect(index_of(panel, "Last week")).center()
+    QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.RightButton, pos=place)
+    assert panel.list.currentIndex().data() == "Fresh"
+    QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert panel.list.currentIndex().data() == "Last week"
+
+
 def test_the_menu_does_what_it_says(panel: ConversationsPanel, qtbot: QtBot) -> None:
     menu = panel.menu_of(ChatRow(RECORDS[5]))
     names = {action.text().partition("\t")[0]: action for action in menu.actions()}
