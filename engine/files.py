@@ -51,6 +51,11 @@ def open_ordinary(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def is_own(state: os.stat_result) -> bool:
+    """Whether a file or folder is of the user that this process runs as."""
+    return sys.platform == "win32" or state.st_uid == os.geteuid()
+
+
 class Replacement:
     """A file that is written beside `path` and takes its place with `commit`; `discard` leaves the old one.
 

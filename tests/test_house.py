@@ -56,6 +56,11 @@ def test_no_file_no_function_and_no_room_is_larger_than_the_house_allows(package
     assert {room: modules for room, modules in rooms.items() if modules > 18} == {}
 
 
+def test_no_module_imports_one_that_imports_it() -> None:
+    sources = {name: source for package in PACKAGES for name, source in read_package(ROOT, package).items()}
+    assert cycles(import_graph(sources)) == []
+
+
 def test_a_forbidden_word_is_found_wherever_something_is_named_with_it(root: Path) -> None:
     assert forbidden_names(read_package(root, "engine").values()) == ["engine.rooms.door: purse"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from engine.model.products.compiling import is_own
+from engine.files import is_own
 
 _log = logging.getLogger(__name__)
 

@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from engine.files import is_own
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -127,11 +128,6 @@ def kept_folder() -> Path | None:
     except OSError:
         return None
     return folder
-
-
-def is_own(state: os.stat_result) -> bool:
-    """Whether a file or folder is of the user that this process runs as."""
-    return sys.platform == "win32" or state.st_uid == os.geteuid()
 
 
 def _is_private(folder: Path) -> bool:
