@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import psutil
 
@@ -302,7 +302,8 @@ def main() -> None:
     if sys.platform != "win32":  # there the window in front goes first anyway: see `ask_for_fast_cores`
         os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
     try:
-        EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
+        connection = cast("Connection[Event, Command]", Client(address, authkey=bytes.fromhex(key)))
+        EngineProcess(connection, reading).run()
     except BaseException:  # noqa: BLE001  # a process without an application must end
         traceback.print_exc()
         os._exit(1)

@@ -231,11 +231,13 @@ function Invoke-Checks {
     Push-Location $root
     $failed = @()
     $checks = [ordered]@{
-        'ruff check'       = @('-m', 'ruff', 'check')
-        'ruff format'      = @('-m', 'ruff', 'format', '--check')
-        'mypy --strict'    = @('-m', 'mypy')
-        'import contracts' = @('-c', 'from importlinter.cli import lint_imports_command; lint_imports_command()')
-        'pytest'           = @('-m', 'pytest', '--numprocesses', 'logical', '--maxprocesses', '4', '--max-worker-restart', '0', '--dist', 'loadfile') + $Arguments
+        'ruff check'             = @('-m', 'ruff', 'check')
+        'ruff format'            = @('-m', 'ruff', 'format', '--check')
+        'mypy --strict'          = @('-m', 'mypy')
+        'mypy --strict, Windows' = @('-m', 'mypy', '--platform', 'win32', '--no-warn-unreachable', '--cache-dir', '.mypy_cache/win32', 'engine', 'app')
+        'mypy --strict, macOS'   = @('-m', 'mypy', '--platform', 'darwin', '--no-warn-unreachable', '--cache-dir', '.mypy_cache/darwin', 'engine', 'app')
+        'import contracts'       = @('-c', 'from importlinter.cli import lint_imports_command; lint_imports_command()')
+        'pytest'                 = @('-m', 'pytest', '--numprocesses', 'logical', '--maxprocesses', '4', '--max-worker-restart', '0', '--dist', 'loadfile') + $Arguments
     }
     try {
         foreach ($name in $checks.Keys) {

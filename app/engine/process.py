@@ -6,11 +6,12 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from app.engine.program import EngineProgram
 from app.i18n.translation import tr
@@ -67,7 +68,7 @@ class EngineChild:
 
     def connect(self) -> "Connection[Any, Any]":
         """Wait for the engine to call; raises one of `BROKEN` when it ends before it does."""
-        connection = self._listener.accept()
+        connection: Connection[Any, Any] = cast("Any", self._listener.accept())  # Windows: a pipe that does the same
         self._close_door()
         return connection
 
@@ -168,7 +169,7 @@ def describe_exit(code: int) -> str:
         return tr("The engine ended with exit code {code}.").format(code=code)
     if code == -signal.SIGTERM:
         return tr("The engine was ended from outside.")
-    if os.name == "posix" and code == -signal.SIGKILL:
+    if sys.platform != "win32" and code == -signal.SIGKILL:
         return tr("The engine was killed, perhaps because memory ran out.")
     return tr("The engine crashed ({signal}).").format(signal=_fault(code))
 

@@ -29,60 +29,62 @@ def socket_names(data: Path) -> Iterator[str]:
     On Windows a pipe's name; elsewhere paths within private folders only. Folders are made as they are asked for.
     """
     name = "coppice-" + hashlib.sha256(str(data.resolve()).encode()).hexdigest()[:20]
-    if os.name != "posix":
+    if sys.platform == "win32":
         yield name
-        return
-    for place in (_runtime_folder, lambda: data, _temporary_folder):
-        folder = place()
-        path = folder / name
-        if len(os.fsencode(path)) <= _LONGEST_PATH and is_private(folder):
-            yield str(path)
+    else:
+        for place in (_runtime_folder, lambda: data, _temporary_folder):
+            folder = place()
+            path = folder / name
+            if len(os.fsencode(path)) <= _LONGEST_PATH and is_private(folder):
+                yield str(path)
 
 
-def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user that no other user can enter; a link to one is none."""
-    try:
-        about = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
+if sys.platform == "win32":
 
-
-def is_own_peer(descriptor: int) -> bool:
-    """Whether the other end of a local socket belongs to this user. Where no system call tells, its folder has to."""
-    if os.name != "posix":
+    def is_own_peer(descriptor: int) -> bool:  # noqa: ARG001  # as elsewhere
+        """Whether the other end of a local socket belongs to this user: a pipe of theirs lets nobody else in."""
         return True
-    uid = _peer_uid(descriptor)
-    return uid is None or uid == os.getuid()
 
+else:
 
-def _peer_uid(descriptor: int) -> int | None:
-    try:
-        with socket.socket(fileno=os.dup(descriptor)) as other:
-            platform: str = sys.platform  # as a text: a type checker knows one system alone
-            if platform == "linux":
-                found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
-                return int(_PEER_CREDENTIALS.unpack(found)[1])
-            if platform == "darwin":
-                found = other.getsockopt(_MAC_LOCAL, _MAC_PEER_CREDENTIALS, _MAC_BYTES)
-                return int(struct.unpack_from("II", found)[1])
-    except OSError:
-        return -1  # of no user
-    return None
+    def is_private(folder: Path) -> bool:
+        """Whether it is a folder of this user that no other user can enter; a link to one is none."""
+        try:
+            about = folder.lstat()
+        except OSError:
+            return False
+        return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
 
+    def is_own_peer(descriptor: int) -> bool:
+        """Whether the other end of a local socket belongs to this user; where no system call tells, its folder does."""
+        uid = _peer_uid(descriptor)
+        return uid is None or uid == os.getuid()
 
-def _runtime_folder() -> Path:
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    def _peer_uid(descriptor: int) -> int | None:
+        try:
+            with socket.socket(fileno=os.dup(descriptor)) as other:
+                if sys.platform == "linux":
+                    found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
+                    return int(_PEER_CREDENTIALS.unpack(found)[1])
+                elif sys.platform == "darwin":  # noqa: RET505  # a type checker knows one system alone
+                    found = other.getsockopt(_MAC_LOCAL, _MAC_PEER_CREDENTIALS, _MAC_BYTES)
+                    return int(struct.unpack_from("II", found)[1])
+                else:
+                    return None
+        except OSError:
+            return -1  # of no user
 
+    def _runtime_folder() -> Path:
+        return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
 
-def _temporary_folder() -> Path:
-    """A short path, for data folders with long ones. It is checked before it is used: anybody can make it first."""
-    folder = Path(tempfile.gettempdir()) / f"coppice-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700)
-    except OSError:
+    def _temporary_folder() -> Path:
+        """A short path, for data folders with long ones. It is checked before it is used: anybody can make it first."""
+        folder = Path(tempfile.gettempdir()) / f"coppice-{os.getuid()}"
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError:
+            return folder
         return folder
-    return folder
 
 
 _log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path, PurePath, PureWindowsPath
 
 from engine.files import Replacement, fill, write_atomically
@@ -155,7 +156,7 @@ def chosen_replacement(path: Path) -> Replacement:
     target = Path(os.path.realpath(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else shared_mode(0o666)
     made = Replacement(target, PRIVATE)
-    if os.name != "nt":
+    if sys.platform != "win32":
         try:
             os.fchmod(made.file.fileno(), mode)
         except OSError as error:

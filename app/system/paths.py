@@ -112,7 +112,7 @@ def program_on_path(name: str) -> Path | None:
     """
     file = f"{name}.exe" if os.name == "nt" else name
     folders = map(Path, os.environ.get("PATH", os.defpath).split(os.pathsep))
-    found = (shutil.which(folder / file) for folder in folders if folder.is_absolute())
+    found = (shutil.which(str(folder / file)) for folder in folders if folder.is_absolute())
     return next((Path(each) for each in found if each), None)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def volume_of(path: Path, mounts: Path = MOUNTS, by_uuid: Path = BY_UUID) -> str
     source and where it is mounted; elsewhere the place where it is mounted.
     """
     path = _existing(path)
-    if os.name == "nt":
+    if sys.platform == "win32":
         return f"volume {path.stat().st_dev:x}"
     mount = _mount_of(path, mounts)
     if mount is None:

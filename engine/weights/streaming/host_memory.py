@@ -1,6 +1,7 @@
 """Page-aligned host memory: what direct reads need, and what a GPU can copy from at full speed once it is pinned."""
 
 import mmap
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -68,11 +69,11 @@ def _map(nbytes: int) -> Any:
     pages are another setting, switched off nearly everywhere. On Windows it would be a section of the page file, while
     drivers expect to pin what `VirtualAlloc` gives, as numpy's zeros are where they are many.
     """
-    if not hasattr(mmap, "MAP_PRIVATE"):
+    if sys.platform == "win32":
         memory = np.zeros(nbytes + mmap.PAGESIZE, np.uint8)
         return memory[-memory.ctypes.data % mmap.PAGESIZE :][:nbytes]
     mapping = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if sys.platform == "linux":
         with suppress(OSError):  # a kernel without huge pages
             mapping.madvise(mmap.MADV_HUGEPAGE)
     return mapping
