@@ -98,12 +98,8 @@ def bfloat_loop() -> BfloatLoop | None:
     return PAIRS if {f"+{name}" for name in PAIRED} <= features else None
 
 
-def has_tiles() -> bool:
-    """Whether compiled code may use a matrix unit: the system lets a process do so that has asked for it."""
-    return bfloat_loop() is TILES
-
-
 def _may_use_tiles() -> bool:
+    """Whether the system lets this process use the matrix unit, for which it has to be asked."""
     if not sys.platform.startswith("linux"):
         return False
     try:

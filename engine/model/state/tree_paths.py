@@ -1,6 +1,5 @@
 """The paths of a token tree, as one pass of a state layer needs them: who is above whom, and what lies between them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -93,13 +92,3 @@ def chain_generations(tokens: int, device: torch.device) -> list[Generation]:
     """As `TreePaths.generations` of a tree that is a chain."""
     first = torch.zeros(1, dtype=torch.int64, device=device)
     return [(node, first) for node in torch.split(torch.arange(tokens, device=device), 1)]
-
-
-def ancestor_mask(parents: Sequence[int]) -> Tensor:
-    """bool [n, n] of `parents`, -1 for the root: row i tells which nodes are above node i, itself included."""
-    mask = torch.eye(len(parents), dtype=torch.bool)
-    for node, parent in enumerate(parents):
-        assert parent < node, "a parent stands before its children"
-        if parent >= 0:
-            mask[node] |= mask[parent]
-    return mask

@@ -9,9 +9,9 @@ from transformers.models.kimi_linear.modeling_kimi_linear import chunk_kimi_delt
 from transformers.models.qwen3_next.modeling_qwen3_next import torch_chunk_gated_delta_rule
 
 from engine.model.state.gated_delta import gated_delta_tree
-from engine.model.state.tree_paths import TreePaths, ancestor_mask
+from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import advance, spread
-from tests.engine.model.state.trees import EXAMPLES, Case, cases, grow, log_decays, path_to
+from tests.engine.model.state.trees import EXAMPLES, Case, ancestor_mask, cases, grow, log_decays, path_to
 
 GROUPS, HEADS, KEY, VALUE = 2, 4, 8, 6
 CLOSE: dict[str, Any] = {"atol": 2e-4, "rtol": 2e-4}  # float32 against float64, values of a few units

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from engine.model.state import mamba1
 from engine.model.state.mamba1 import mamba1_advance, mamba1_tree
-from engine.model.state.tree_paths import TreePaths, ancestor_mask, chain_generations
-from tests.engine.model.state.trees import EXAMPLES, Case, cases, path_to
+from engine.model.state.tree_paths import TreePaths, chain_generations
+from tests.engine.model.state.trees import EXAMPLES, Case, ancestor_mask, cases, path_to
 
 CHANNELS, STATE = 6, 4
 CLOSE: dict[str, Any] = {"atol": 2e-4, "rtol": 2e-4}  # float32 against float64, values of a few units

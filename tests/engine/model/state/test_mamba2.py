@@ -8,9 +8,9 @@ from torch import Tensor
 from transformers.models.bamba.modeling_bamba import mamba2_chunk_scan
 
 from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
-from engine.model.state.tree_paths import TreePaths, ancestor_mask
+from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import Writes
-from tests.engine.model.state.trees import EXAMPLES, Case, cases, path_to
+from tests.engine.model.state.trees import EXAMPLES, Case, ancestor_mask, cases, path_to
 
 GROUPS, HEADS, STATE, DIM = 2, 4, 8, 6
 CLOSE: dict[str, Any] = {"atol": 2e-4, "rtol": 2e-4}  # float32 against float64, values of a few units

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given, settings
 
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
-from engine.model.state.tree_paths import TreePaths, ancestor_mask
-from tests.engine.model.state.trees import EXAMPLES, Case, cases, path_to
+from engine.model.state.tree_paths import TreePaths
+from tests.engine.model.state.trees import EXAMPLES, Case, ancestor_mask, cases, path_to
 
 
 @given(case=cases())

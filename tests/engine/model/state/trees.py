@@ -20,6 +20,16 @@ def grow(nodes: int, bushiness: float, generator: torch.Generator) -> list[int]:
     return [int(draws[node] * (node + 1)) - 1 if anywhere[node] else node - 1 for node in range(nodes)]
 
 
+def ancestor_mask(parents: Sequence[int]) -> Tensor:
+    """bool [n, n] of `parents`, -1 for the root: row i tells which nodes are above node i, itself included."""
+    mask = torch.eye(len(parents), dtype=torch.bool)
+    for node, parent in enumerate(parents):
+        assert parent < node, "a parent stands before its children"
+        if parent >= 0:
+            mask[node] |= mask[parent]
+    return mask
+
+
 def path_to(node: int, parents: Sequence[int]) -> list[int]:
     """The nodes from a child of the root down to `node`."""
     path = [node]
