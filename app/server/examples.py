@@ -65,6 +65,22 @@ with client.messages.stream(
 """
 
 
+def ollama_client(url: str, key: str, model: str) -> str:
+    """In Python, with the client of Ollama."""
+    headers = f', headers={{"Authorization": "Bearer {key}"}}' if key else ""
+    return f"""from ollama import Client
+
+client = Client(host="{url}"{headers})
+messages = [{{"role": "user", "content": "{_QUESTION}"}}]
+for part in client.chat(model={json.dumps(model)}, messages=messages, stream=True):
+    print(part.message.content, end="", flush=True)
+"""
+
+
 SHELLS = {"PowerShell": powershell, "curl": curl} if sys.platform == "win32" else {"curl": curl}
-EXAMPLES = SHELLS | {"Python: openai": openai_client, "Python: anthropic": anthropic_client}
+EXAMPLES = SHELLS | {
+    "Python: openai": openai_client,
+    "Python: anthropic": anthropic_client,
+    "Python: ollama": ollama_client,
+}
 """By their names in the window."""

@@ -1,4 +1,4 @@
-"""An answer as server-sent events, which ends the answer when it ends itself, however that comes."""
+"""An answer as server-sent events, or as lines, which ends the answer when it ends itself, however that comes."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -24,6 +24,7 @@ class EventFormat:
     write: Callable[[SentEvent], str]
     fail: Callable[[CoppiceError], str]
     end: str = ""
+    media_type: str = "text/event-stream"
 
 
 class EventStream(StreamingResponse):
@@ -32,13 +33,12 @@ class EventStream(StreamingResponse):
     The answer ends with the response, however that ends: where the client leaves, too, even before it was sent any.
     """
 
-    media_type = "text/event-stream"
-
     def __init__(
         self, first: SentEvent | Alive, rest: AsyncGenerator[SentEvent | Alive, None], form: EventFormat
     ) -> None:
         """What was told already, and what is yet to come; see `begin`."""
-        super().__init__(_written(first, rest, form), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+        headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        super().__init__(_written(first, rest, form), headers=headers, media_type=form.media_type)
         self._rest = rest
 
     @classmethod
@@ -55,6 +55,11 @@ class EventStream(StreamingResponse):
 def data_of(event: SentEvent) -> str:
     """An event without a name."""
     return f"data: {json.dumps(event, separators=(',', ':'))}\n\n"
+
+
+def line_of(event: SentEvent) -> str:
+    """An event as a line of JSON."""
+    return f"{json.dumps(event, separators=(',', ':'))}\n"
 
 
 def named(event: SentEvent) -> str:

@@ -5760,8 +5760,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
-            <source>What clients of OpenAI call the base URL; those of Anthropic take it without /v1</source>
-            <translation>Was Programme für OpenAI „Base URL“ nennen; die für Anthropic nehmen sie ohne /v1</translation>
+            <source>What clients of OpenAI call the base URL; those of Anthropic and Ollama take it without /v1</source>
+            <translation>Was Programme für OpenAI die Basis-URL nennen; die für Anthropic und Ollama nehmen sie ohne /v1</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
@@ -5780,8 +5780,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
-            <source>Whatever lets you give an address for OpenAI or Anthropic can ask.</source>
-            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI oder Anthropic angeben lässt.</translation>
+            <source>Whatever lets you give an address for OpenAI, Anthropic or Ollama can ask.</source>
+            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI, Anthropic oder Ollama angeben lässt.</translation>
         </message>
         <message>
             <location filename="../../app/server/feature.py" />
@@ -11725,8 +11725,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
-            <source>Clients ask below /v1, such as at /v1/chat/completions; /openapi.json lists every address.</source>
-            <translation>Programme fragen unter /v1 an, etwa bei /v1/chat/completions; /openapi.json nennt alle Adressen.</translation>
+            <source>Clients ask below /v1, or below /api as those of Ollama do; /openapi.json lists every address.</source>
+            <translation>Gefragt wird unter /v1, oder wie bei Ollama unter /api; /openapi.json nennt jede Adresse.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
@@ -11842,6 +11842,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/model_names.py" />
             <source>There is no model {name} here.</source>
             <translation>Das Modell {name} gibt es hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/ollama/request.py" />
+            <source>Leave out 'template', or send what it would make of the prompt, with 'raw'.</source>
+            <translation>Lassen Sie 'template' weg, oder senden Sie mit 'raw', was die Vorlage aus dem Prompt machen würde.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/ollama/request.py" />
+            <source>The model's own chat template is used here.</source>
+            <translation>Hier gilt die Chat-Vorlage des Modells.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />

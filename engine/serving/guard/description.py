@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from engine.serving.guard.auth import OPEN_PATHS
-from engine.serving.guard.errors import AnthropicError, OpenAIError, form_of
+from engine.serving.guard.errors import AnthropicError, OllamaError, OpenAIError, form_of
 
 STATUSES = {
     400: "The request cannot be understood, or asks for what cannot be",
@@ -21,6 +21,7 @@ STATUSES = {
     500: "The server met an unexpected error",
     503: "No model is loaded, or memory ran out",
 }
+ERRORS = {"openai": OpenAIError, "anthropic": AnthropicError, "ollama": OllamaError}
 KEYS = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -33,7 +34,7 @@ def complete(schema: dict[str, Any], has_key: bool) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    models = [(OpenAIError, "serialization"), (AnthropicError, "serialization")]
+    models = [(each, "serialization") for each in ERRORS.values()]
     _, ours = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     schemas.update(ours["$defs"])
     if has_key:
@@ -45,7 +46,7 @@ def complete(schema: dict[str, Any], has_key: bool) -> dict[str, Any]:
 
 
 def _complete_operation(operation: dict[str, Any], path: str, has_key: bool) -> None:
-    model = AnthropicError if form_of(path) == "anthropic" else OpenAIError
+    model = ERRORS[form_of(path)]
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
     responses = operation["responses"]
     responses.pop("422", None)  # FastAPI's; we say 400

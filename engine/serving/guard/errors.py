@@ -20,7 +20,7 @@ from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import say
 from engine.serving.desk import Busy
 
-ErrorForm = Literal["openai", "anthropic"]
+ErrorForm = Literal["openai", "anthropic", "ollama"]
 """Whose form an error has."""
 
 ONCE_LOADED = {"retry-after": "10"}  # seconds, where no model is loaded yet
@@ -75,7 +75,7 @@ class OpenAIProblem(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """The body of a response that tells of an error, but those of `/v1/messages`."""
+    """The body of a response that tells of an error, but those of `/v1/messages` and below `/api`."""
 
     error: OpenAIProblem
 
@@ -94,10 +94,17 @@ class AnthropicError(BaseModel):
     error: AnthropicProblem
 
 
+class OllamaError(BaseModel):
+    """The body of a response below `/api` that tells of an error."""
+
+    error: str
+
+
 def form_of(path: str) -> ErrorForm:
     """In which form errors of this address are told."""
-    is_anthropic = path == "/v1/messages" or path.startswith("/v1/messages/")
-    return "anthropic" if is_anthropic else "openai"
+    if path.startswith("/api/"):
+        return "ollama"
+    return "anthropic" if path == "/v1/messages" or path.startswith("/v1/messages/") else "openai"
 
 
 def api_error_of(error: BaseException) -> ApiError:
@@ -124,6 +131,8 @@ def body_of(error: ApiError, form: ErrorForm) -> dict[str, Any]:
     if form == "anthropic":
         kind = TYPES_OF_ANTHROPIC.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
+    if form == "ollama":
+        return {"error": message}
     return {"error": {"message": message, "type": _type_of(error), "param": error.param, "code": error.code}}
 
 
@@ -134,8 +143,10 @@ def response_to(path: str, error: BaseException) -> JSONResponse:
 
 
 def error_event(form: ErrorForm, error: Exception) -> str:
-    """A server-sent event that tells of `error` at the end of a stream."""
+    """An event that tells of `error` at the end of a stream: a line, or one that is sent by the server."""
     body = body_of(api_error_of(error), form)
+    if form == "ollama":
+        return f"{json.dumps(body)}\n"
     name = "" if form == "openai" else "event: error\n"
     return f"{name}data: {json.dumps(body)}\n\n"
 
@@ -173,7 +184,7 @@ def _http(error: Any) -> ApiError:
     message, hint = str(error.detail), ""
     if error.status_code == 404:
         message = say("There is no such address here.")
-        hint = say("Clients ask below /v1, such as at /v1/chat/completions; /openapi.json lists every address.")
+        hint = say("Clients ask below /v1, or below /api as those of Ollama do; /openapi.json lists every address.")
     elif error.status_code == 405:
         message = say("This address does not know this method.")
         hint = say("Ask with {methods}.", methods=(error.headers or {}).get("Allow", ""))

@@ -1,18 +1,15 @@
 """The events of a streamed message, and the message that they add up to."""
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from engine.protocol.messages import Finished, Prefilled
 from engine.serving.answers import Alive, Ended, Progress, Step
+from engine.serving.arguments import arguments_of
 from engine.serving.event_stream import SentEvent
 from engine.serving.messages.resource import MessageResource, SaidText, SaidThinking, SaidToolUse, StopReason, usage_of
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
 PING: SentEvent = {"type": "ping"}
-# How Anthropic's own documents have arguments told that are no JSON, such as those that were cut off.
-NO_JSON = "INVALID_JSON"
 
 
 class MessageWriter:
@@ -99,7 +96,7 @@ class MessageWriter:
             case SaidThinking():
                 block.thinking = text
             case SaidToolUse():
-                block.input = _object(text)
+                block.input = arguments_of(text)
         yield self._of_block("content_block_stop")
         self._open, self._text = None, []
 
@@ -108,13 +105,3 @@ class MessageWriter:
 
     def _of_block(self, kind: str, **fields: object) -> SentEvent:
         return {"type": kind, "index": len(self.message.content) - 1, **fields}
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The arguments of a call, which may have been cut off, or hold what JSON can say but nobody can send again."""
-    try:
-        arguments = json.loads(text)
-        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, RecursionError):
-        return {NO_JSON: text}
-    return arguments if isinstance(arguments, dict) else {NO_JSON: text}

@@ -18,7 +18,8 @@ from pydantic import TypeAdapter
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.serving.answers import Alive, Refused, Step
-from engine.serving.messages.events import NO_JSON, MessageWriter
+from engine.serving.arguments import NO_JSON
+from engine.serving.messages.events import MessageWriter
 from engine.serving.responses.events import ResponseWriter
 from engine.serving.responses.request import ResponsesFields
 from engine.serving.responses.resource import begin

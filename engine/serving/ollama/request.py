@@ -1,0 +1,109 @@
+"""What a client asks of Ollama's addresses, of `/api/chat` and `/api/generate` above all."""
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engine.errors import InputError
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import Constraint, GenerateOptions
+from engine.protocol.sentences import say
+from engine.protocol.tools import Tool
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.chat.request import ToolField
+from engine.serving.conversation import only_tools
+from engine.serving.endpoints.constraint_fields import Schema
+from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField
+from engine.serving.ollama.turns import NoImages, TurnField
+
+ENDLESS = (-1, -2)  # for Ollama without end, and until the context is full: here the same
+
+
+class OptionsField(SamplingFields):
+    """`options`. What is missing is as Ollama's documents have it, but for the penalty of repetition: none."""
+
+    temperature: float | None = Field(default=0.8, ge=0, le=100)
+    top_k: int | None = Field(default=40, ge=-1, le=MOST_TOKENS)
+    top_p: float | None = Field(default=0.9, gt=0, le=1)
+    num_predict: int | None = Field(default=None, ge=-2, le=MOST_TOKENS)
+    stop: StopField = None
+
+
+class AnswerFields(Asked):
+    """What chats and texts have in common. Answers are streamed unless `stream` is false.
+
+    `think`: false keeps the model's reasoning from the answer; whether it reasons is its own affair here.
+    """
+
+    model: Name
+    options: OptionsField | None = None
+    format: Literal["", "json"] | Schema | None = None
+    stream: bool | None = None
+    think: bool | Name | None = None
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the answer is sent as it is written."""
+        return self.stream is not False
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether reasoning is sent."""
+        return self.think is not False
+
+    def generation(self) -> GenerateOptions:
+        """The options of the answer. Raises `InputError` for fields that contradict each other."""
+        asked = self.options or OptionsField()
+        asked.refuse_rounds()
+        most = None if asked.num_predict in ENDLESS else asked.num_predict
+        return asked.options(most, asked.stop, constraint=self._constraint())
+
+    def _constraint(self) -> Constraint | None:
+        if isinstance(self.format, dict):
+            return Constraint("json_schema", json.dumps(self.format, ensure_ascii=False))
+        return Constraint("json") if self.format else None
+
+
+class OllamaChatFields(AnswerFields):
+    """A conversation to go on with; without messages the model is only to be loaded, which it is."""
+
+    messages: list[TurnField] = Field(default=[], max_length=MOST_TURNS, fail_fast=True)
+    tools: list[Annotated[ToolField, only_tools("function")]] | None = Field(default=None, max_length=MOST_TOOLS)
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that may be called."""
+        return tuple(each.tool for each in self.tools or ())
+
+
+class GenerateFields(AnswerFields):
+    """A prompt to answer; `raw`: a text to go on with as it stands. Without one the model is only to be loaded."""
+
+    prompt: Text = ""
+    system: Text | None = None
+    suffix: Text | None = None
+    template: Text | None = None
+    raw: bool | None = None
+    images: NoImages = None
+
+    def check(self) -> None:
+        """Raise `InputError` for fields that this server does not support."""
+        if self.suffix:
+            raise InputError(say("Texts are not completed before a suffix here."), say("Leave out 'suffix'."))
+        if self.template:
+            words = say("The model's own chat template is used here.")
+            raise InputError(words, say("Leave out 'template', or send what it would make of the prompt, with 'raw'."))
+
+    @property
+    def chat(self) -> tuple[ChatMessage, ...]:
+        """The prompt as a conversation."""
+        system = (ChatMessage("system", self.system),) if self.system else ()
+        return (*system, ChatMessage("user", self.prompt))
+
+
+class ShowFields(Asked):
+    """Which model is asked about; `name` is what older clients say."""
+
+    model: Name = ""
+    name: Name = ""
