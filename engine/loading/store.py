@@ -12,11 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal, TypeVar
 
-from engine.files import replaced_atomically
+from engine.files import write_atomically
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import reason_of
 
 LARGEST_BYTES = 1 << 20  # of a file that is read; the largest of ours has some 100,000
+_OWN_FOLDER, _OWN_FILE = 0o700, 0o600  # what was learnt from a person's answers is theirs alone to read
 MOST_KEPT = 64  # entries of a section; the oldest go first
 
 Found = TypeVar("Found")
@@ -93,9 +94,9 @@ class CacheFile:
         """Replace the file, unless it is of a newer version. Raises `OSError` if the folder cannot be written."""
         if self._is_newer():
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_atomically(self.path) as file:
-            file.write(json.dumps({"version": self.version, **document}, indent=1).encode())
+        self.path.parent.mkdir(mode=_OWN_FOLDER, parents=True, exist_ok=True)
+        content = json.dumps({"version": self.version, **document}, indent=1).encode()
+        write_atomically(self.path, content, _OWN_FILE)
 
     def entry(self, section: str, key: str, parse: Callable[[Mapping[str, Any]], Found]) -> Found | None:
         """What `parse` makes of an entry of a section; None if it is missing or cannot be used.

@@ -2,12 +2,9 @@
 
 import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 import torch
@@ -136,12 +133,10 @@ def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.Monkey
     hook = engine.target.network.layers[3].register_forward_pre_hook(scarce_above(20))
     written: list[str] = []
 
-    @contextmanager
-    def recorded(path: Path) -> Iterator[BinaryIO]:
+    def recorded(path: Path, _content: bytes, _mode: int) -> None:
         written.append(path.name)
-        yield BytesIO()
 
-    monkeypatch.setattr("engine.loading.store.replaced_atomically", recorded)
+    monkeypatch.setattr("engine.loading.store.write_atomically", recorded)
     for event in engine.generate(2, prompt, options):
         if isinstance(event, Finished):
             assert written == []

@@ -1,6 +1,8 @@
 """What was measured is remembered as it was; whatever else lies in the file counts as nothing."""
 
 import json
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,15 @@ def test_rates_come_back_as_they_were_measured(tmp_path: Path) -> None:
     assert measured.rates == RATES
     assert RatesFile(tmp_path / "new").recall("this machine") == measured
     assert RatesFile(tmp_path / "new").recall("another machine") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows keeps a person's folders from others by itself")
+def test_nobody_else_reads_what_was_learnt(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    RatesFile(tmp_path / "cache").remember("this machine", RATES)
+    os.umask(before)
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (tmp_path / "cache", tmp_path / "cache" / NAME)]
+    assert modes == [0o700, 0o600]
 
 
 def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
