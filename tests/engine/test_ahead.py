@@ -1,6 +1,7 @@
 """Loops are compiled while nobody asks, and whoever asks ends that."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -39,7 +40,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if ahead.__name__ in child.cmdline()]
+    return [child for child in psutil.Process().children() if ahead.__name__ in command_of(child)]
+
+
+def command_of(child: psutil.Process) -> list[str]:
+    """What it was started with; for a moment after its start the system does not tell."""
+    words: list[str] = child.cmdline()
+    while not words and child.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.001)
+        words = child.cmdline()
+    return words
 
 
 def test_it_ends_when_it_is_told_to_and_begins_again(folder: Path) -> None:

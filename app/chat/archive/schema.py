@@ -191,13 +191,20 @@ def _rewrite(connection: sqlite3.Connection) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to the file as every write needs it: nothing is lost by a crash, and deleted text is overwritten."""
+    """A connection to the file as every write needs it: nothing is lost by a crash, and deleted text is overwritten.
+
+    Raises one of `text_index.ERRORS` where the file cannot be opened.
+    """
     connection = sqlite3.connect(path, isolation_level=None, timeout=10)
-    connection.execute("PRAGMA journal_mode = WAL")
-    # With WAL a crash of the program loses nothing, and no save waits.
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = ON")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # With WAL a crash of the program loses nothing, and no save waits.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,8 +130,8 @@ class Store:
             self._noting(self._purge)
         except ERRORS as error:
             _log.warning("deleted conversations are removed at the next start: %s", error)
-        (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        self._connection.close()
+        with closing(self._connection):
+            (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if self._is_sound and not is_busy:
             database_files.leave_clean_mark(self._path)
 

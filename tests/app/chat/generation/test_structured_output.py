@@ -29,7 +29,7 @@ __all__ = ["room"]
 
 SCHEMA = '{"type": "object", "properties": {"name": {"type": "string"}}}'
 HELD = GenerationSettings(constraint="json_schema", json_schema=SCHEMA)
-WRONG = replace(HELD, json_schema='{\n  "type": "object",\n}')
+WRONG = replace(HELD, json_schema='{\n  "type": "object",\n3}')
 
 
 def choose(popover: GenerationPopover, kind: str) -> None:
