@@ -11,6 +11,7 @@ from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_described, is_for_activations
 from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
+from engine.model.gguf.ollama import as_llama_cpp
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
@@ -261,6 +262,7 @@ def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, 
     shards = tuple(folder.file(shard) for shard in shard_names(name))
     header = read_gguf(shards, sizes)
     called = _called(source, name, header)
+    header = as_llama_cpp(header, called)
     contents = contents_of(header, called)
     return Checkpoint(
         source=source,

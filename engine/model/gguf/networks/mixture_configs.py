@@ -10,8 +10,8 @@ SOFTMAX, SIGMOID = 1, 2  # as `gguf.ExpertGatingFuncType` numbers what makes pro
 GLM_FLASH_LAYERS, GLM_FLASH_VOCABULARY = (47, 48), 154_880
 MIXED_BY_PHI = 2  # experts that its way to choose them is for
 DBRX_EPSILON = 1e-5  # which its network has, whatever a config says
-LLAMA4_CHUNK = 8192  # tokens that its layers see; in no file
-LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys
+LLAMA4_CHUNK = 8192  # tokens that its layers see; in files of Ollama alone
+LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys, if the file does not say it
 
 
 def _experts(settings: Settings) -> int:
@@ -35,14 +35,17 @@ def _llama(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
 def _llama4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     if settings.has("attention.sliding_window"):  # files without chunks say 0
         raise settings.refused("attention.sliding_window")
+    chunk = settings.whole("attention.chunk_size", LLAMA4_CHUNK)
+    if not chunk:
+        raise settings.refused("attention.chunk_size")
     return {
         "num_local_experts": _experts(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "intermediate_size_mlp": config["intermediate_size"],
         "intermediate_size": settings.whole("expert_feed_forward_length"),
         "interleave_moe_layer_step": settings.whole("interleave_moe_layer_step"),
-        "attention_chunk_size": LLAMA4_CHUNK,
-        "use_qk_norm": settings.whole("expert_count") != LLAMA4_WITHOUT_NORM,
+        "attention_chunk_size": chunk,
+        "use_qk_norm": settings.flag("use_qk_norm", settings.whole("expert_count") != LLAMA4_WITHOUT_NORM),
     }
 
 
@@ -51,7 +54,9 @@ def _qwen_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config
         "num_experts": _experts(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
-        "norm_topk_prob": config["model_type"] == "qwen3_moe",  # neither is said in the file
+        "norm_topk_prob": settings.flag(
+            "norm_top_k_prob", config["model_type"] == "qwen3_moe"
+        ),  # as Ollama's files say
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     }

@@ -64,6 +64,7 @@ _QWEN35 = (
         "ssm_out": "linear_attn.out_proj",
         "ssm_a.weight": "linear_attn.A_log",
         "ssm_dt.bias": "linear_attn.dt_bias",
+        "ssm_dt.weight": "linear_attn.dt_bias",  # in files of Ollama
     }
 )
 _OF_STATES: Mapping[str, Change] = {

@@ -1,0 +1,135 @@
+"""GGUF files as Ollama's own converter writes them, in the terms of llama.cpp's, which all other modules expect.
+
+It keeps what reads pictures and sound in the same file, has names of its own for some networks, and says less: what is
+left out is what its own runtime and its compatibility layer for llama.cpp take for it.
+https://github.com/ollama/ollama/tree/main/convert, https://github.com/ollama/ollama/tree/main/llama/compat
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from engine.gguf_header import ARCHITECTURE, LazyArray
+from engine.model.gguf.header import GgufHeader
+from engine.model.gguf.settings import ALSO_CALLED, BASE, SLIDING_BASE, Settings, predicting_layers
+
+Entries = dict[str, object]
+ARCHITECTURES: Mapping[str, str] = MappingProxyType({"gptoss": "gpt-oss", "qwen25vl": "qwen2vl", "olmo3": "olmo2"})
+"""What Ollama calls some networks."""
+PICTURES = ("v.", "mm.")
+PREDICTING = "mtp."  # layers that predict further tokens, by the names that they had before they got a block's
+BESIDE_TEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("gemma3", "llama4", "mistral3", "qwen2vl", "qwen3vl", "qwen3vlmoe"), PICTURES),
+        "gemma4": (*PICTURES, "a.", "model.vision_tower."),
+        **dict.fromkeys(("qwen35", "qwen35moe"), (*PICTURES, PREDICTING)),
+    }
+)
+"""What names of tensors begin with that are no part of a language model."""
+SPLITTINGS: Mapping[str, str] = MappingProxyType({"gpt-oss": "gpt-4o", "mistral3": "tekken", "llama4": "llama4"})
+"""How networks split text whose files say `default`: a rule that the converter did not know."""
+ENTRIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {"gemma3n": {"attention.key_length": "head_dim", SLIDING_BASE: "rope.freq_base_local"}}
+)
+"""What it calls some entries of a network; `settings.ALSO_CALLED` has those that are its own in any network."""
+TOKENS, SPLITTING, VOCABULARY_KIND = "tokenizer.ggml.tokens", "tokenizer.ggml.pre", "tokenizer.ggml.model"
+FOR_EACH_TOKEN = (TOKENS, "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
+EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")
+# Gemma 3: those who read pictures, by their layers, were made for texts eight times as long as others.
+GEMMA3_OF_LONG_TEXTS, GEMMA3_LONG_FACTOR, GEMMA3_LONG = (34, 48, 62), 8.0, 131_072
+GEMMA3_LEFT_OUT = {"attention.layer_norm_rms_epsilon": 1e-6, BASE: 1e6}
+OWN_TO_GEMMA3 = (ALSO_CALLED[BASE], ALSO_CALLED[SLIDING_BASE], "mm.tokens_per_image", "vision.block_count")
+FULL_INTERVAL = 4  # layers of Qwen 3.5 of which one attends, if the file says no more
+
+
+def as_llama_cpp(header: GgufHeader, name: str) -> GgufHeader:
+    """The header of the model called `name` as llama.cpp's converter would have written it; others stay as they are.
+
+    Raises `ModelError` for what it leaves out and nobody can know.
+    """
+    said = header.architecture
+    architecture = ARCHITECTURES.get(said, said)
+    beside = BESIDE_TEXT.get(architecture, ())
+    tensors = {own: tensor for own, tensor in header.tensors.items() if not own.startswith(beside)}
+    metadata = {_renamed(key, said, architecture): value for key, value in header.metadata.items()}
+    metadata[ARCHITECTURE] = architecture
+    for key, own in ENTRIES.get(architecture, {}).items():
+        if (value := metadata.get(f"{architecture}.{own}")) is not None:
+            metadata.setdefault(f"{architecture}.{key}", value)
+    made = GgufHeader(header.shards, MappingProxyType(metadata), MappingProxyType(tensors))
+    left_out = _LEFT_OUT.get(architecture, _nothing)(made, Settings(made, name))
+    metadata.update({f"{architecture}.{key}": value for key, value in left_out.items()})
+    metadata.update(_tokenizer(made))
+    return made
+
+
+def _renamed(key: str, said: str, architecture: str) -> str:
+    return f"{architecture}.{key.removeprefix(f'{said}.')}" if key.startswith(f"{said}.") else key
+
+
+def _tokenizer(header: GgufHeader) -> Entries:
+    """The entries of the tokenizer that differ: its rule or kind, and lists with tokens that have no embedding."""
+    found: Entries = {}
+    kind, splitting = header.metadata.get(VOCABULARY_KIND), header.metadata.get(SPLITTING, "default")
+    if kind == "gpt2" and splitting in ("", "default") and header.architecture in SPLITTINGS:
+        found[SPLITTING] = SPLITTINGS[header.architecture]
+    if kind == "gpt2" and header.architecture == "gemma3n":  # it is taken for one where no tokenizer.model is there
+        found[VOCABULARY_KIND] = "llama"
+    rows = [header.tensors[own].shape[0] for own in EMBEDDINGS if own in header.tensors]
+    for key in FOR_EACH_TOKEN if rows else ():
+        listed = header.metadata.get(key)
+        if isinstance(listed, LazyArray) and listed.count > min(rows):
+            found[key] = listed.first(min(rows))
+    return found
+
+
+def _gemma3(_header: GgufHeader, settings: Settings) -> Entries:
+    """Models that read pictures leave out all of this; those that do not say the bases by other names."""
+    if not any(map(settings.has, OWN_TO_GEMMA3)):
+        return {}
+    found: Entries = {key: usual for key, usual in GEMMA3_LEFT_OUT.items() if not settings.has(key)}
+    if settings.has("rope.scaling.type"):
+        return found
+    if settings.whole("block_count") in GEMMA3_OF_LONG_TEXTS:
+        return found | {"rope.scaling.type": "linear", "rope.scaling.factor": GEMMA3_LONG_FACTOR}
+    if settings.whole("context_length") >= GEMMA3_LONG:
+        raise settings.refused("rope.scaling.factor")
+    return found
+
+
+def _gpt_oss(_header: GgufHeader, settings: Settings) -> Entries:
+    return {} if settings.has("rope.scaling.type") else {"rope.scaling.type": "yarn"}
+
+
+def _qwen3moe(header: GgufHeader, settings: Settings) -> Entries:
+    gates = header.tensors.get("blk.0.ffn_gate_exps.weight")
+    if settings.has("expert_feed_forward_length") or gates is None or len(gates.shape) != 3:
+        return {}
+    return {"expert_feed_forward_length": gates.shape[1]}
+
+
+def _qwen35(_header: GgufHeader, settings: Settings) -> Entries:
+    """Of key-value heads there may be a list, with none for layers that keep a state."""
+    is_reordered = settings.architecture != "qwen3next"
+    if settings.flag("ssm.v_head_reordered", default=is_reordered) != is_reordered:
+        raise settings.refused("ssm.v_head_reordered")
+    heads = settings.several("attention.head_count_kv")
+    if 0 not in heads:
+        return {}
+    every, most = settings.whole("full_attention_interval", FULL_INTERVAL) or 1, max(map(int, heads))
+    layers = settings.whole("block_count") - predicting_layers(settings)
+    if list(heads) != [0 if (index + 1) % every else most for index in range(len(heads))] or len(heads) < layers:
+        raise settings.refused("attention.head_count_kv")
+    return {"attention.head_count_kv": most}
+
+
+def _nothing(_header: GgufHeader, _settings: Settings) -> Entries:
+    return {}
+
+
+_LEFT_OUT: Mapping[str, Callable[[GgufHeader, Settings], Entries]] = {
+    "gemma3": _gemma3,
+    "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("qwen3moe", "qwen3vlmoe"), _qwen3moe),
+    **dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), _qwen35),
+}
+"""By `general.architecture`."""
