@@ -1,7 +1,7 @@
 """Files as Ollama's own converter writes them: the language model in them is transformers' own, number for number."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
+from engine.model.gguf.header import read_lists
+from engine.text.gguf_tokenizer import read_vocabulary
 from tests.engine import gguf_ollama as own
 from tests.engine.gguf_cases import MADE, YARN, make
+from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.tiny_models import tiny_model, unlike_new
 from tests.engine.weights.test_packed_stream import resident, same
@@ -116,3 +120,71 @@ def test_its_language_model_is_the_one_that_it_was_made_of(case: str, tmp_path: 
         if hasattr(model.config, key):
             assert getattr(config, key) == getattr(model.config, key), key
     assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+REFUSED = {
+    "gemma 3 of another size, for long texts": ("gemma 3", {"block_count": 33}, {}, r"rope\.scaling\.factor"),
+    "heads where layers keep a state": ("qwen 3.5", {"attention.head_count_kv": [2, 0]}, {}, "head_count_kv"),
+    "heads of too few layers": ("qwen 3.5", {"attention.head_count_kv": [0]}, {}, "head_count_kv"),
+    "value heads beside their keys": ("qwen 3.5", {"ssm.v_head_reordered": False}, {}, "v_head_reordered"),
+    "shares that are not made one": ("qwen 3.5 of experts", {"norm_top_k_prob": False}, {}, "norm_top_k_prob"),
+    "chunks of nothing": ("llama 4", {"attention.chunk_size": 0}, {}, "chunk_size"),
+    "weights of no known part": ("gemma 3 of text", {}, {"s.blk.0.attn_q.weight": torch.ones(1)}, "s.blk.0.attn_q"),
+    "sound in what only sees": ("mistral 3", {}, {"a.conv1d.0.weight": torch.ones(1)}, "a.conv1d.0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_changes_a_network_is_refused(case: str, tmp_path: Path) -> None:
+    of, entries, extra, words = REFUSED[case]
+    own_extra = CASES[of].extra
+    changed = replace(CASES[of], extra=lambda config: {**own_extra(config), **extra})
+    with pytest.raises(ModelError, match=words):
+        open_checkpoint(str(changed.write(tmp_path / "m.gguf", changed.model(), **entries)))
+
+
+def test_pictures_are_no_part_of_other_networks(tmp_path: Path) -> None:
+    model = tiny_model("llama", num_hidden_layers=2)
+    with pytest.raises(ModelError, match=r"v\.blk\.0\.attn_q\.weight"):
+        open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, extra=own.pictures())))
+
+
+def test_shares_of_experts_are_as_the_file_says(tmp_path: Path) -> None:
+    case = replace(CASES["qwen 3 vl of experts"], overrides={"norm_topk_prob": False})
+    model = case.model()
+    checkpoint = open_checkpoint(str(case.write(tmp_path / "m.gguf", model, norm_top_k_prob=False)))
+    assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+RULES = {
+    "gpt-oss": ("default", "gpt-4o"), "mistral 3": ("default", "tekken"), "llama 4": ("default", "llama4"),
+    "qwen 3 vl": ("default", "default"), "ministral 3": ("qwen2", "qwen2"),
+}  # fmt: skip
+
+
+def tokenizer(kind: str, rule: str, count: int, types: int = 1) -> own.Entries:
+    """Tokens that are their numbers."""
+    return {
+        "tokenizer.ggml.model": kind, "tokenizer.ggml.pre": rule, "tokenizer.ggml.merges": ["1 2"],
+        "tokenizer.ggml.tokens": [str(token) for token in range(count)],
+        "tokenizer.ggml.scores": [float(token) for token in range(count)],
+        "tokenizer.ggml.token_type": [types] * count, "tokenizer.ggml.eos_token_ids": [1, 106, 132],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RULES)
+def test_a_rule_that_the_converter_does_not_know_is_that_of_the_network(case: str, tmp_path: Path) -> None:
+    written, expected = RULES[case]
+    path = CASES[case].write(tmp_path / "m.gguf", CASES[case].model(), **tokenizer("gpt2", written, 131))
+    assert open_checkpoint(str(path)).metadata["tokenizer.ggml.pre"] == expected
+
+
+@pytest.mark.parametrize(("case", "kind"), [("gemma 3 of text", "llama"), ("gemma 3n", "gpt2")])
+def test_tokens_without_an_embedding_are_left_out(case: str, kind: str, tmp_path: Path) -> None:
+    path = CASES[case].write(tmp_path / "m.gguf", CASES[case].model(), **tokenizer(kind, "default", 133))
+    metadata = read_lists(open_checkpoint(str(path)).metadata)
+    vocabulary = read_vocabulary(metadata, "m")
+    assert vocabulary.kind == "llama"
+    assert vocabulary.tokens == tuple(str(token) for token in range(131))
+    assert vocabulary.scores[-1] == 130.0
+    assert vocabulary.ends == (1, 106)
