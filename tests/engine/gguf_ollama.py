@@ -80,7 +80,7 @@ def pictures(*more: str) -> dict[str, Tensor]:
 SOUND = ("a.conv1d.0.weight", "a.blk.0.ffn_up.bias", "mm.a.fc.weight", "v.clamp_data", "model.vision_tower.std_bias")
 
 
-def write_ollama(path: Path, architecture: str, model: Any, entries: Entries, tensors: Mapping[str, Tensor]) -> Path:
+def write_ollama(path: Path, architecture: str, entries: Entries, tensors: Mapping[str, Tensor]) -> Path:
     """A file of these entries, of which those of the network have no prefix, and of these tensors in 32 bits."""
     writer = gguf.GGUFWriter(path, architecture)
     for key, value in entries.items():

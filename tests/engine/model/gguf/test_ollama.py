@@ -51,7 +51,7 @@ class Case:
         """The file, with some entries in place of its own; None for none."""
         tensors = self.arranged(own.converted(model, self.names, self.change)) | self.extra(model.config)
         said = {key: value for key, value in {**self.entries(model.config), **entries}.items() if value is not None}
-        return own.write_ollama(path, self.architecture, model, said, tensors)
+        return own.write_ollama(path, self.architecture, said, tensors)
 
 
 def seen(_config: Any) -> dict[str, Tensor]:

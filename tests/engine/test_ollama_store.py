@@ -1,0 +1,76 @@
+"""A model in a store of Ollama, with pictures in its file: found in the library, loaded, and answering as it did."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from app.library.local.models import Home
+from app.library.local.other_apps import Store
+from app.library.local.scan import find_models
+from app.system.background import Stop
+from engine.loading.pair import open_pair
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import LoadOptions
+from engine.text.tokenizer import Tokenizer
+from tests.engine import gguf_ollama as own
+from tests.engine.test_self_draft import Answered, answered, loaded
+from tests.engine.text.conftest import EMBEDDED
+
+
+def entries(folder: Path, config: Any) -> own.Entries:
+    """What the converter says of the model in a folder: a token is special, the model's own, or neither."""
+    model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    added = {entry["content"]: 3 if entry["special"] else 4 for entry in model["added_tokens"]}
+    ids = {**model["model"]["vocab"], **{entry["content"]: entry["id"] for entry in model["added_tokens"]}}
+    tokens = sorted(ids, key=ids.__getitem__)
+    return {
+        **own.mistral3(config), "general.file_type": 1,
+        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": [added.get(token, 1) for token in tokens],
+        "tokenizer.ggml.scores": [float(ids[token]) for token in tokens],
+        "tokenizer.ggml.merges": [" ".join(pair) for pair in model["model"]["merges"]],
+        "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.eos_token_ids": [2],
+        "tokenizer.ggml.padding_token_id": 0,
+        "tokenizer.chat_template": (folder / "chat_template.jinja").read_text("utf-8"),
+    }  # fmt: skip
+
+
+def stored(store: Path, name: str, weights: Path, **layers: bytes) -> None:
+    """Put a model into a store: a blob for its weights and for each of the other layers, and the manifest."""
+    kinds = {"model": weights.read_bytes(), **layers}
+    described = []
+    (store / "blobs").mkdir(parents=True)
+    for kind, content in kinds.items():
+        digest = hashlib.sha256(content).hexdigest()
+        (store / "blobs" / f"sha256-{digest}").write_bytes(content)
+        media = f"application/vnd.ollama.image.{kind}"
+        described.append({"mediaType": media, "digest": f"sha256:{digest}", "size": len(content)})
+    manifest = store / "manifests" / "registry.ollama.ai" / "library" / name
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(json.dumps({"schemaVersion": 2, "layers": described}))
+
+
+def answer(target: str, cache: Path) -> Answered:
+    engine, _ = loaded(LoadOptions(target=target, draft="none", weights="float32", cache_dir=str(cache)))
+    try:
+        return answered(engine, "none")
+    finally:
+        engine.close()
+
+
+def test_a_model_of_the_store_is_listed_and_answers(tmp_path: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(EMBEDDED)
+    tensors = own.converted(model, own.USUAL, own.woven_heads) | own.pictures()
+    weights = own.write_ollama(tmp_path / "weights", "mistral3", entries(EMBEDDED, model.config), tensors)
+    layers = {"projector": b"GGUF", "template": b"{{ .Prompt }}", "params": b"{}", "license": b"MIT", "system": b"Hi"}
+    stored(tmp_path / "store", "tiny/8b", weights, **layers)
+    (found,) = find_models(tmp_path, (), Stop(), (Store(Home.OLLAMA, tmp_path / "store"),))
+    assert (found.name, found.model_type, found.problem) == ("tiny:8b", "mistral3", "")
+    tokenizer, folder = open_pair(LoadOptions(target=found.source, draft="none")).tokenizer, Tokenizer.open(EMBEDDED)
+    chat = [ChatMessage("user", "Hello")]
+    assert tokenizer.same_as(folder)
+    assert (tokenizer.eos_ids, tokenizer.encode_chat(chat)) == (folder.eos_ids, folder.encode_chat(chat))
+    assert answer(found.source, tmp_path / "cache").tokens == answer("embedded", tmp_path / "cache").tokens
