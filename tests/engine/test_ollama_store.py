@@ -1,10 +1,11 @@
-"""A model in a store of Ollama, with pictures in its file: found in the library, loaded, and answering as it did."""
+"""A model in a store of Ollama, with pictures in its file: listed in the library, and loaded as it was."""
 
 import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 
 from app.library.local.models import Home
@@ -16,8 +17,9 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer
 from tests.engine import gguf_ollama as own
-from tests.engine.test_self_draft import Answered, answered, loaded
+from tests.engine.model.gguf.test_contents import logits
 from tests.engine.text.conftest import EMBEDDED
+from tests.engine.weights.test_packed_stream import resident, same
 
 
 def entries(folder: Path, config: Any) -> own.Entries:
@@ -53,24 +55,16 @@ def stored(store: Path, name: str, weights: Path, **layers: bytes) -> None:
     manifest.write_text(json.dumps({"schemaVersion": 2, "layers": described}))
 
 
-def answer(target: str, cache: Path) -> Answered:
-    engine, _ = loaded(LoadOptions(target=target, draft="none", weights="float32", cache_dir=str(cache)))
-    try:
-        return answered(engine, "none")
-    finally:
-        engine.close()
-
-
-def test_a_model_of_the_store_is_listed_and_answers(tmp_path: Path) -> None:
-    model = transformers.AutoModelForCausalLM.from_pretrained(EMBEDDED)
+def test_a_model_of_the_store_is_listed_and_loaded(tmp_path: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(EMBEDDED, dtype=torch.float32)
     tensors = own.converted(model, own.USUAL, own.woven_heads) | own.pictures()
     weights = own.write_ollama(tmp_path / "weights", "mistral3", entries(EMBEDDED, model.config), tensors)
     layers = {"projector": b"GGUF", "template": b"{{ .Prompt }}", "params": b"{}", "license": b"MIT", "system": b"Hi"}
     stored(tmp_path / "store", "tiny/8b", weights, **layers)
     (found,) = find_models(tmp_path, (), Stop(), (Store(Home.OLLAMA, tmp_path / "store"),))
     assert (found.name, found.model_type, found.problem) == ("tiny:8b", "mistral3", "")
-    tokenizer, folder = open_pair(LoadOptions(target=found.source, draft="none")).tokenizer, Tokenizer.open(EMBEDDED)
-    chat = [ChatMessage("user", "Hello")]
+    pair, folder = open_pair(LoadOptions(target=found.source, draft="none")), Tokenizer.open(EMBEDDED)
+    tokenizer, chat = pair.tokenizer, [ChatMessage("user", "Hello")]
     assert tokenizer.same_as(folder)
     assert (tokenizer.eos_ids, tokenizer.encode_chat(chat)) == (folder.eos_ids, folder.encode_chat(chat))
-    assert answer(found.source, tmp_path / "cache").tokens == answer("embedded", tmp_path / "cache").tokens
+    assert same(resident(pair.target, torch.float32), logits(model))
