@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from engine.gguf_header import ARCHITECTURE, LazyArray
+from engine.model.gguf.chat_templates import TEMPLATES
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import ALSO_CALLED, BASE, SLIDING_BASE, Settings, predicting_layers
 
@@ -32,6 +33,7 @@ ENTRIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """What it calls some entries of a network; `settings.ALSO_CALLED` has those that are its own in any network."""
 TOKENS, SPLITTING, VOCABULARY_KIND = "tokenizer.ggml.tokens", "tokenizer.ggml.pre", "tokenizer.ggml.model"
+TEMPLATE, ENDS = "tokenizer.chat_template", "tokenizer.ggml.eos_token_ids"  # the latter no other converter writes
 FOR_EACH_TOKEN = (TOKENS, "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
 EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")
 # Gemma 3: those who read pictures, by their layers, were made for texts eight times as long as others.
@@ -59,6 +61,9 @@ def as_llama_cpp(header: GgufHeader, name: str) -> GgufHeader:
     left_out = _LEFT_OUT.get(architecture, _nothing)(made, Settings(made, name))
     metadata.update({f"{architecture}.{key}": value for key, value in left_out.items()})
     metadata.update(_tokenizer(made))
+    is_own = said != architecture or len(tensors) < len(header.tensors) or ENDS in metadata or bool(left_out)
+    if is_own and TOKENS in metadata and not metadata.get(TEMPLATE) and architecture in TEMPLATES:
+        metadata[TEMPLATE] = TEMPLATES[architecture]
     return made
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
+from engine.model.gguf.chat_templates import TEMPLATES
 from engine.model.gguf.header import read_lists
 from engine.text.gguf_tokenizer import read_vocabulary
 from tests.engine import gguf_ollama as own
@@ -188,3 +189,19 @@ def test_tokens_without_an_embedding_are_left_out(case: str, kind: str, tmp_path
     assert vocabulary.tokens == tuple(str(token) for token in range(131))
     assert vocabulary.scores[-1] == 130.0
     assert vocabulary.ends == (1, 106)
+
+
+@pytest.mark.parametrize(("case", "template"), [("gpt-oss", None), ("gemma 4", None), ("qwen 3 vl", "{{ messages }}")])
+def test_a_template_that_is_left_out_is_that_of_the_network(case: str, template: str | None, tmp_path: Path) -> None:
+    said = {**tokenizer("gpt2", "default", 131), "tokenizer.chat_template": template}
+    checkpoint = open_checkpoint(str(CASES[case].write(tmp_path / "m.gguf", CASES[case].model(), **said)))
+    network = checkpoint.metadata["general.architecture"]
+    assert checkpoint.metadata["tokenizer.chat_template"] == (template or TEMPLATES[str(network)])
+
+
+def test_a_file_of_another_converter_gets_none(tmp_path: Path) -> None:
+    said = {**tokenizer("gpt2", "qwen2", 131), "tokenizer.ggml.eos_token_ids": None}
+    for extra, has_template in ((seen, True), (lambda _config: {}, False)):
+        case = replace(CASES["qwen 3 vl"], extra=extra)
+        checkpoint = open_checkpoint(str(case.write(tmp_path / "m.gguf", case.model(), **said)))
+        assert ("tokenizer.chat_template" in checkpoint.metadata) == has_template
