@@ -8,7 +8,7 @@ import gguf
 import torch
 from torch import Tensor
 
-from tests.engine.gguf_families import permuted
+from tests.engine.gguf_families import by_kind, permuted, rope_of
 
 Entries = dict[str, Any]
 Named = Iterator[tuple[str, Tensor]]
@@ -57,6 +57,34 @@ QWEN35 = {
     "linear_attn.in_proj_b": "ssm_beta", "linear_attn.conv1d": "ssm_conv1d", "linear_attn.dt_bias": "ssm_dt",
     "linear_attn.A_log": "ssm_a", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
     "post_attention_layernorm": "post_attention_norm", **EXPERTS, **BASE,
+}  # fmt: skip
+QWEN3_NEXT = {"linear_attn.in_proj_qkvz": "ssm_in", "linear_attn.in_proj_ba": "ssm_ba", **QWEN35}
+DEEPSEEK = {
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_b_proj": "attn_kv_b", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
+    "self_attn.q_b_proj": "attn_q_b", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
+    "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp",
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias", **EXPERTS, **USUAL,
+}  # fmt: skip
+NEMOTRON = {
+    "model.embeddings": "token_embd", "model.norm_f": "output_norm", "mixer.in_proj": "ssm_in",
+    "mixer.out_proj": "ssm_out", "mixer.dt_bias": "ssm_dt.bias", "mixer.A_log": "ssm_a", "mixer.D": "ssm_d",
+    "mixer.conv1d": "ssm_conv1d", "mixer.norm.weight": "ssm_norm.weight", "mixer.q_proj": "attn_q",
+    "mixer.k_proj": "attn_k", "mixer.v_proj": "attn_v", "mixer.o_proj": "attn_output",
+    "mixer.gate.e_score_correction_bias": "exp_probs_b.bias", "mixer.gate": "ffn_gate_inp",
+    "mixer.fc1_latent_proj": "ffn_latent_in", "mixer.fc2_latent_proj": "ffn_latent_out",
+    "mixer.shared_experts.up_proj": "ffn_up_shexp", "mixer.shared_experts.down_proj": "ffn_down_shexp",
+    "mixer.experts.up_proj": "ffn_up_exps.weight", "mixer.experts.down_proj": "ffn_down_exps.weight",
+    ".norm.weight": ".attn_norm.weight", **BASE,
+}  # fmt: skip
+LFM2 = {
+    "model.embedding_norm": "output_norm", "operator_norm": "attn_norm", "self_attn.out_proj": "attn_output",
+    "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "conv.conv": "shortconv.conv",
+    "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj", "feed_forward.w1": "ffn_gate",
+    "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up", **BASE,
+}  # fmt: skip
+OLMO3 = {
+    **BASE, "post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm",
 }  # fmt: skip
 LLAMA4 = {
     "feed_forward.router": "ffn_gate_inp", "feed_forward.shared_expert.gate_proj": "ffn_gate_shexp",
@@ -205,6 +233,40 @@ def tiled(name: str, tensor: Tensor, config: Any) -> Named:
         yield from plus_one(name, tensor, config) if name.endswith("_norm.weight") else halves(name, tensor, config)
 
 
+def by_key_heads(name: str, tensor: Tensor, config: Any) -> Named:
+    """Layers of Qwen3-Next that keep a state: each kind for all heads, and values beside their keys."""
+    if name.endswith(".ssm_in.weight"):
+        yield from by_kind(name.removesuffix("ssm_in.weight"), tensor, config)
+    elif name.endswith(".ssm_a"):
+        yield name, -tensor.exp()
+    elif name.endswith(".ssm_conv1d.weight"):
+        yield name, tensor.squeeze(1)
+    elif name.endswith(".ssm_norm.weight"):
+        yield name, tensor
+    else:
+        yield from plus_one(name, tensor, config) if name.endswith("_norm.weight") else halves(name, tensor, config)
+
+
+def parted(name: str, tensor: Tensor, config: Any) -> Named:
+    """What makes keys and values of latents, each by itself; experts as usual."""
+    if not name.endswith(".attn_kv_b.weight"):
+        yield from halves(name, tensor, config)
+        return
+    heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
+    yield name.replace("attn_kv_b", "attn_k_b"), heads[:, : config.qk_nope_head_dim].mT
+    yield name.replace("attn_kv_b", "attn_v_b"), heads[:, config.qk_nope_head_dim :]
+
+
+def mamba(name: str, tensor: Tensor, config: Any) -> Named:
+    """Layers of Nemotron that keep a state."""
+    if name.endswith((".ssm_a", ".ssm_d")):
+        yield name, (-tensor.exp() if name.endswith("_a") else tensor).unsqueeze(1)
+    elif name.endswith(".ssm_norm.weight"):
+        yield name, tensor.view(config.n_groups, -1)
+    else:
+        yield name, tensor.squeeze(1) if name.endswith((".ssm_conv1d.weight", ".conv.weight")) else tensor
+
+
 def text(config: Any) -> Entries:
     """What most networks are said to have."""
     heads = config.num_attention_heads
@@ -215,7 +277,7 @@ def text(config: Any) -> Entries:
         "attention.head_count": heads, "attention.head_count_kv": config.num_key_value_heads,
         "attention.key_length": width, "attention.value_length": width,
         "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-        "rope.freq_base": float(config.rope_parameters.get("rope_theta", 0.0)),
+        "rope.freq_base": float(rope_of(config).get("rope_theta", 0.0)),
     }  # fmt: skip
 
 
@@ -349,4 +411,77 @@ def llama4(config: Any) -> Entries:
         "expert_used_count": config.num_experts_per_tok, "use_qk_norm": config.use_qk_norm,
         "interleave_moe_layer_step": config.interleave_moe_layer_step, "rope.dimension_count": config.head_dim,
         "attention.chunk_size": config.attention_chunk_size,
+    }  # fmt: skip
+
+
+def qwen3next(config: Any) -> Entries:
+    own = (*VISION, "mrope_sections", "rope.mrope_section", "rope.dimension_sections", "rope.mrope_interleaved")
+    rope = {**config.rope_parameters, "mrope_section": [1]}
+    said = qwen35(_With(config, rope_parameters=rope))
+    return {key: value for key, value in said.items() if key not in (*own, "ssm.v_head_reordered", "image_token_id")}
+
+
+class _With:
+    """A config with other values for some of its own."""
+
+    def __init__(self, config: Any, **own: Any) -> None:
+        self.__dict__.update({**config.to_dict(), **own})
+
+
+def deepseek(config: Any) -> Entries:
+    """GLM 4.7 Flash, as a network of its own kind."""
+    turned, latents = config.qk_rope_head_dim, config.kv_lora_rank
+    return {
+        **text(config), "attention.q_lora_rank": config.q_lora_rank, "attention.kv_lora_rank": latents,
+        "attention.key_length": config.qk_nope_head_dim + turned, "attention.value_length": config.v_head_dim,
+        "attention.key_length_mla": latents + turned, "attention.value_length_mla": latents,
+        "rope.dimension_count": turned, "expert_count": config.n_routed_experts, "expert_gating_func": 2,
+        "expert_used_count": config.num_experts_per_tok, "expert_feed_forward_length": config.moe_intermediate_size,
+        "expert_shared_count": config.n_shared_experts, "expert_weights_norm": config.norm_topk_prob,
+        "expert_weights_scale": config.routed_scaling_factor, "leading_dense_block_count": 1,
+    }  # fmt: skip
+
+
+def deepseekocr(config: Any) -> Entries:
+    left_out = ("attention.layer_norm_rms_epsilon", "attention.key_length", "attention.value_length", "rope.freq_base")
+    return {
+        **{key: value for key, value in text(config).items() if key not in left_out}, **VISION, "sam.block_count": 1,
+        "expert_count": config.n_routed_experts, "expert_used_count": config.num_experts_per_tok,
+        "leading_dense_block_count": config.mlp_layer_types.index("sparse"),
+    }  # fmt: skip
+
+
+def nemotron(config: Any) -> Entries:
+    kinds, epsilon = config.layers_block_type, config.layer_norm_epsilon
+    heads = [config.num_key_value_heads * (kind == "full_attention") for kind in kinds]
+    return {
+        "block_count": len(kinds), "context_length": config.max_position_embeddings, "audio.block_count": 1, **VISION,
+        "embedding_length": config.hidden_size, "attention.head_count": config.num_attention_heads,
+        "attention.head_count_kv": heads, "attention.key_length": config.head_dim,
+        "attention.value_length": config.head_dim, "attention.layer_norm_epsilon": epsilon,
+        "attention.layer_norm_rms_epsilon": epsilon, "rope.freq_base": 10_000.0,
+        "feed_forward_length": [config.moe_intermediate_size * (kind == "moe") for kind in kinds],
+        "ssm.conv_kernel": config.conv_kernel, "ssm.inner_size": config.mamba_num_heads * config.mamba_head_dim,
+        "ssm.state_size": config.ssm_state_size, "ssm.group_count": config.n_groups,
+        "ssm.time_step_rank": config.mamba_num_heads, "expert_count": config.n_routed_experts,
+        "expert_used_count": config.num_experts_per_tok, "expert_feed_forward_length": config.moe_intermediate_size,
+        "expert_shared_count": 1, "expert_weights_norm": config.norm_topk_prob,
+        "expert_shared_feed_forward_length": config.moe_shared_expert_intermediate_size,
+        "expert_weights_scale": float(config.routed_scaling_factor),
+    }  # fmt: skip
+
+
+def lfm2(config: Any) -> Entries:
+    """The width is that of the config, of which the network takes two thirds, and a multiple of them."""
+    heads = [config.num_key_value_heads * (kind == "full_attention") for kind in config.layer_types]
+    said = text(_With(config, rms_norm_eps=config.norm_eps))
+    return {**said, "attention.head_count_kv": heads, "shortconv.l_cache": config.conv_L_cache,
+            "feed_forward_length": 2 * config.intermediate_size}  # fmt: skip
+
+
+def olmo3(config: Any) -> Entries:
+    slides = [kind == "sliding_attention" for kind in config.layer_types]
+    return {
+        **text(config), "attention.sliding_window": config.sliding_window,
+        "attention.sliding_window_pattern": slides,
     }  # fmt: skip

@@ -14,7 +14,16 @@ from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import ALSO_CALLED, BASE, SLIDING_BASE, Settings, predicting_layers
 
 Entries = dict[str, object]
-ARCHITECTURES: Mapping[str, str] = MappingProxyType({"gptoss": "gpt-oss", "qwen25vl": "qwen2vl", "olmo3": "olmo2"})
+ARCHITECTURES: Mapping[str, str] = MappingProxyType(
+    {
+        "gptoss": "gpt-oss",
+        "qwen25vl": "qwen2vl",
+        "olmo3": "olmo2",
+        "glm4moelite": "deepseek2",
+        "deepseekocr": "deepseek2-ocr",
+        "nemotron_h_omni": "nemotron_h_moe",
+    }
+)
 """What Ollama calls some networks."""
 PICTURES = ("v.", "mm.")
 PREDICTING = "mtp."  # layers that predict further tokens, by the names that they had before they got a block's
@@ -22,7 +31,9 @@ BESIDE_TEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("gemma3", "llama4", "mistral3", "qwen2vl", "qwen3vl", "qwen3vlmoe"), PICTURES),
         "gemma4": (*PICTURES, "a.", "model.vision_tower."),
+        "deepseek2-ocr": (*PICTURES, "s."),
         **dict.fromkeys(("qwen35", "qwen35moe"), (*PICTURES, PREDICTING)),
+        "nemotron_h_moe": (*PICTURES, "a.", PREDICTING),
     }
 )
 """What names of tensors begin with that are no part of a language model."""
@@ -58,10 +69,10 @@ def as_llama_cpp(header: GgufHeader, name: str) -> GgufHeader:
         if (value := metadata.get(f"{architecture}.{own}")) is not None:
             metadata.setdefault(f"{architecture}.{key}", value)
     made = GgufHeader(header.shards, MappingProxyType(metadata), MappingProxyType(tensors))
-    left_out = _LEFT_OUT.get(architecture, _nothing)(made, Settings(made, name))
+    left_out = _LEFT_OUT.get(said, _nothing)(made, Settings(made, name))
     metadata.update({f"{architecture}.{key}": value for key, value in left_out.items()})
     metadata.update(_tokenizer(made))
-    is_own = said != architecture or len(tensors) < len(header.tensors) or ENDS in metadata or bool(left_out)
+    is_own = said != architecture or len(tensors) < len(header.tensors) or ENDS in metadata
     if is_own and TOKENS in metadata and not metadata.get(TEMPLATE) and architecture in TEMPLATES:
         metadata[TEMPLATE] = TEMPLATES[architecture]
     return made
@@ -127,14 +138,50 @@ def _qwen35(_header: GgufHeader, settings: Settings) -> Entries:
     return {"attention.head_count_kv": most}
 
 
+def _glm4moelite(_header: GgufHeader, settings: Settings) -> Entries:
+    """What llama.cpp says of heads and of the latents that they are made of, it says the other way round."""
+    return {f"{key}_mla": settings.whole(key) for key in ("attention.key_length", "attention.value_length")}
+
+
+def _deepseekocr(header: GgufHeader, settings: Settings) -> Entries:
+    """The widths of experts are those of the first layer that has some."""
+    first = f"blk.{settings.whole('leading_dense_block_count', 0)}."
+    experts, shared = (header.tensors.get(f"{first}{name}.weight") for name in ("ffn_down_exps", "ffn_down_shexp"))
+    if experts is None or shared is None or shared.shape[-1] % experts.shape[-1]:
+        raise settings.refused("expert_feed_forward_length")
+    width, several = experts.shape[-1], shared.shape[-1] // experts.shape[-1]
+    return {
+        "expert_feed_forward_length": width,
+        "expert_shared_count": several,
+        "attention.layer_norm_rms_epsilon": settings.real("attention.layer_norm_rms_epsilon", 1e-6),
+    }
+
+
+def _nemotron(header: GgufHeader, settings: Settings) -> Entries:
+    """The width of latents is that of the first layer that has some."""
+    latents = (tensor for own, tensor in header.tensors.items() if own.endswith(".ffn_latent_in.weight"))
+    first = next(latents, None)
+    return {"moe_latent_size": first.shape[0]} if first and not settings.has("moe_latent_size") else {}
+
+
+def _lfm2(header: GgufHeader, _settings: Settings) -> Entries:
+    """The width that some files say is that before it is made a multiple of others."""
+    gate = header.tensors.get("blk.0.ffn_gate.weight")
+    return {"feed_forward_length": gate.shape[0]} if gate else {}
+
+
 def _nothing(_header: GgufHeader, _settings: Settings) -> Entries:
     return {}
 
 
 _LEFT_OUT: Mapping[str, Callable[[GgufHeader, Settings], Entries]] = {
     "gemma3": _gemma3,
-    "gpt-oss": _gpt_oss,
+    "gptoss": _gpt_oss,
     **dict.fromkeys(("qwen3moe", "qwen3vlmoe"), _qwen3moe),
     **dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), _qwen35),
+    "glm4moelite": _glm4moelite,
+    "deepseekocr": _deepseekocr,
+    **dict.fromkeys(("nemotron_h_moe", "nemotron_h_omni"), _nemotron),
+    "lfm2": _lfm2,
 }
-"""By `general.architecture`."""
+"""By what the file itself says is its architecture."""

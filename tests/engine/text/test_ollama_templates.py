@@ -19,8 +19,8 @@ CONTROL = {
 }
 SYSTEM = (
     "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\n"
-    "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n# Valid channels: analysis, commentary, final. Channel must be included for every message."
-    "<|end|>"
+    "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
+    "# Valid channels: analysis, commentary, final. Channel must be included for every message.<|end|>"
 )
 PROMPTS = {
     "gemma3": f"{BEGIN}<start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\nYes?<end_of_turn>\n"

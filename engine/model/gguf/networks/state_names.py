@@ -181,6 +181,8 @@ _NEMOTRON = (
         "ffn_down_shexp": "mixer.shared_experts.down_proj",
         "ffn_latent_down": "mixer.fc1_latent_proj",
         "ffn_latent_up": "mixer.fc2_latent_proj",
+        "ffn_latent_in": "mixer.fc1_latent_proj",  # in files of Ollama, as the next one
+        "ffn_latent_out": "mixer.fc2_latent_proj",
     }
 )
 _NEMOTRON_FAMILY = Family(

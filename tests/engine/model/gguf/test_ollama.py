@@ -32,7 +32,10 @@ LONG = {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0}
 
 @dataclass(frozen=True)
 class Case:
-    """A network, what differs in it, and how it is written: `extra` tensors stand beside those of its text."""
+    """A network, what differs in it, and how it is written: `extra` tensors stand beside those of its text.
+
+    `is_exact`: its numbers are added in the same order.
+    """
 
     network: str
     architecture: str
@@ -42,6 +45,7 @@ class Case:
     overrides: dict[str, Any] = field(default_factory=dict)
     extra: Callable[[Any], dict[str, Tensor]] = lambda _config: {}
     arranged: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict
+    is_exact: bool = True
 
     def model(self) -> Any:
         if self.network in MADE:
@@ -108,6 +112,20 @@ CASES = {
         "llama4", "llama4", own.LLAMA4, own.llama4, own.turned_halves,
         {"attention_chunk_size": 7, "use_qk_norm": False}, seen,
     ),
+    "olmo 3": Case("olmo3", "olmo3", own.OLMO3, own.olmo3),
+    "qwen 3 next": Case("qwen3next", "qwen3next", own.QWEN3_NEXT, own.qwen3next, own.by_key_heads),
+    "glm 4.7 flash": Case("glm4_moe_lite", "glm4moelite", own.DEEPSEEK, own.deepseek, own.parted, {"n_group": 1}),
+    "deepseek ocr": Case(
+        "deepseek ocr", "deepseekocr", own.DEEPSEEK, own.deepseekocr, own.halves, {
+            "routed_scaling_factor": 1.0, "rope_parameters": BASES, "rms_norm_eps": 1e-6,
+        }, lambda _config: own.pictures("s.blk.0.attn.qkv.weight"),
+    ),
+    "nemotron 3": Case(
+        "nemotron_h of latents", "nemotron_h_omni", own.NEMOTRON, own.nemotron, own.mamba,
+        extra=lambda _config: own.pictures("a.blk.0.ffn1_up.weight", "mtp.layers.0.mixer.experts.0.up_proj.weight"),
+        is_exact=False,  # what llama.cpp's converter does to queries and keys, and is undone, was not done
+    ),
+    "lfm2": Case("lfm2", "lfm2", own.LFM2, own.lfm2, own.mamba),
 }  # fmt: skip
 TOLD = ("rms_norm_eps", "layer_types", "rope_parameters", "attention_chunk_size", "use_qk_norm", "norm_topk_prob")
 
@@ -120,7 +138,11 @@ def test_its_language_model_is_the_one_that_it_was_made_of(case: str, tmp_path: 
     for key in TOLD:
         if hasattr(model.config, key):
             assert getattr(config, key) == getattr(model.config, key), key
-    assert same(resident(checkpoint, torch.float32), logits(model))
+    found, expected = resident(checkpoint, torch.float32), logits(model)
+    if CASES[case].is_exact:
+        assert same(found, expected)
+    else:
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 REFUSED = {
