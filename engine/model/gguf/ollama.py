@@ -128,12 +128,12 @@ def _qwen35(_header: GgufHeader, settings: Settings) -> Entries:
     is_reordered = settings.architecture != "qwen3next"
     if settings.flag("ssm.v_head_reordered", default=is_reordered) != is_reordered:
         raise settings.refused("ssm.v_head_reordered")
-    heads = settings.several("attention.head_count_kv")
+    heads = [count for count in settings.several("attention.head_count_kv") if type(count) is int]
     if 0 not in heads:
         return {}
-    every, most = settings.whole("full_attention_interval", FULL_INTERVAL) or 1, max(map(int, heads))
+    every, most = settings.whole("full_attention_interval", FULL_INTERVAL) or 1, max(heads)
     layers = settings.whole("block_count") - predicting_layers(settings)
-    if list(heads) != [0 if (index + 1) % every else most for index in range(len(heads))] or len(heads) < layers:
+    if heads != [0 if (index + 1) % every else most for index in range(len(heads))] or len(heads) < layers:
         raise settings.refused("attention.head_count_kv")
     return {"attention.head_count_kv": most}
 

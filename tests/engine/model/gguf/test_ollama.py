@@ -145,10 +145,11 @@ def test_its_language_model_is_the_one_that_it_was_made_of(case: str, tmp_path: 
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[str, own.Entries, dict[str, Tensor], str]] = {
     "gemma 3 of another size, for long texts": ("gemma 3", {"block_count": 33}, {}, r"rope\.scaling\.factor"),
     "heads where layers keep a state": ("qwen 3.5", {"attention.head_count_kv": [2, 0]}, {}, "head_count_kv"),
     "heads of too few layers": ("qwen 3.5", {"attention.head_count_kv": [0]}, {}, "head_count_kv"),
+    "heads that are no numbers": ("qwen 3.5", {"attention.head_count_kv": ["0", "2"]}, {}, "head_count_kv"),
     "value heads beside their keys": ("qwen 3.5", {"ssm.v_head_reordered": False}, {}, "v_head_reordered"),
     "shares that are not made one": ("qwen 3.5 of experts", {"norm_top_k_prob": False}, {}, "norm_top_k_prob"),
     "chunks of nothing": ("llama 4", {"attention.chunk_size": 0}, {}, "chunk_size"),
