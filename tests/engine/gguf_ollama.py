@@ -479,6 +479,18 @@ def lfm2(config: Any) -> Entries:
             "feed_forward_length": 2 * config.intermediate_size}  # fmt: skip
 
 
+def crossed(name: str, tensor: Tensor, config: Any) -> Named:
+    """Llama 3.2, where some layers attend to a picture."""
+    yield from woven_heads(name.replace("cross_attn.", "cross_attn_"), tensor, config)
+
+
+def mllama(config: Any) -> Entries:
+    return {
+        **text(config), **VISION, "attention.cross_attention_layers": list(config.cross_attention_layers),
+        "rope.dimension_count": config.hidden_size // config.num_attention_heads, "vocab_size": config.vocab_size,
+    }  # fmt: skip
+
+
 def olmo3(config: Any) -> Entries:
     slides = [kind == "sliding_attention" for kind in config.layer_types]
     return {

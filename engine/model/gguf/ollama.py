@@ -5,13 +5,16 @@ left out is what its own runtime and its compatibility layer for llama.cpp take 
 https://github.com/ollama/ollama/tree/main/convert, https://github.com/ollama/ollama/tree/main/llama/compat
 """
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from engine.gguf_header import ARCHITECTURE, LazyArray
 from engine.model.gguf.chat_templates import TEMPLATES
-from engine.model.gguf.header import GgufHeader
-from engine.model.gguf.settings import ALSO_CALLED, BASE, SLIDING_BASE, Settings, predicting_layers
+from engine.model.gguf.header import GgufHeader, GgufTensor
+from engine.model.gguf.networks.names import OUTPUT
+from engine.model.gguf.settings import ALSO_CALLED, BASE, MAX_LIST, SLIDING_BASE, Settings, predicting_layers
 
 Entries = dict[str, object]
 ARCHITECTURES: Mapping[str, str] = MappingProxyType(
@@ -22,6 +25,7 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
         "glm4moelite": "deepseek2",
         "deepseekocr": "deepseek2-ocr",
         "nemotron_h_omni": "nemotron_h_moe",
+        "mllama": "llama",
     }
 )
 """What Ollama calls some networks."""
@@ -29,14 +33,15 @@ PICTURES = ("v.", "mm.")
 PREDICTING = "mtp."  # layers that predict further tokens, by the names that they had before they got a block's
 BESIDE_TEXT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        **dict.fromkeys(("gemma3", "llama4", "mistral3", "qwen2vl", "qwen3vl", "qwen3vlmoe"), PICTURES),
+        **dict.fromkeys(("gemma3", "llama4", "mistral3", "mllama", "qwen25vl", "qwen3vl", "qwen3vlmoe"), PICTURES),
         "gemma4": (*PICTURES, "a.", "model.vision_tower."),
-        "deepseek2-ocr": (*PICTURES, "s."),
+        "deepseekocr": (*PICTURES, "s."),
         **dict.fromkeys(("qwen35", "qwen35moe"), (*PICTURES, PREDICTING)),
-        "nemotron_h_moe": (*PICTURES, "a.", PREDICTING),
+        "nemotron_h_omni": (*PICTURES, "a.", PREDICTING),
+        "nemotron_h_moe": (PREDICTING,),
     }
 )
-"""What names of tensors begin with that are no part of a language model."""
+"""What names of tensors begin with that are no part of a language model, by what the file says is its architecture."""
 SPLITTINGS: Mapping[str, str] = MappingProxyType({"gpt-oss": "gpt-4o", "mistral3": "tekken", "llama4": "llama4"})
 """How networks split text whose files say `default`: a rule that the converter did not know."""
 ENTRIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -51,6 +56,7 @@ EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")
 GEMMA3_OF_LONG_TEXTS, GEMMA3_LONG_FACTOR, GEMMA3_LONG = (34, 48, 62), 8.0, 131_072
 GEMMA3_LEFT_OUT = {"attention.layer_norm_rms_epsilon": 1e-6, BASE: 1e6}
 OWN_TO_GEMMA3 = (ALSO_CALLED[BASE], ALSO_CALLED[SLIDING_BASE], "mm.tokens_per_image", "vision.block_count")
+WITH_CROSSING, BLOCK = "mllama", re.compile(r"blk\.(\d{1,5})\.", re.ASCII)
 FULL_INTERVAL = 4  # layers of Qwen 3.5 of which one attends, if the file says no more
 
 
@@ -60,26 +66,57 @@ def as_llama_cpp(header: GgufHeader, name: str) -> GgufHeader:
     Raises `ModelError` for what it leaves out and nobody can know.
     """
     said = header.architecture
-    architecture = ARCHITECTURES.get(said, said)
-    beside = BESIDE_TEXT.get(architecture, ())
-    tensors = {own: tensor for own, tensor in header.tensors.items() if not own.startswith(beside)}
-    metadata = {_renamed(key, said, architecture): value for key, value in header.metadata.items()}
-    metadata[ARCHITECTURE] = architecture
-    for key, own in ENTRIES.get(architecture, {}).items():
-        if (value := metadata.get(f"{architecture}.{own}")) is not None:
-            metadata.setdefault(f"{architecture}.{key}", value)
-    made = GgufHeader(header.shards, MappingProxyType(metadata), MappingProxyType(tensors))
+    made = _renamed(header, ARCHITECTURES.get(said, said), BESIDE_TEXT.get(said, ()))
+    if said == WITH_CROSSING:
+        made = _without_crossing(made, Settings(made, name))
     left_out = _LEFT_OUT.get(said, _nothing)(made, Settings(made, name))
-    metadata.update({f"{architecture}.{key}": value for key, value in left_out.items()})
-    metadata.update(_tokenizer(made))
-    is_own = said != architecture or len(tensors) < len(header.tensors) or ENDS in metadata
-    if is_own and TOKENS in metadata and not metadata.get(TEMPLATE) and architecture in TEMPLATES:
-        metadata[TEMPLATE] = TEMPLATES[architecture]
+    made = _with(made, {f"{made.architecture}.{key}": value for key, value in left_out.items()})
+    made = _with(made, _tokenizer(made))
+    is_own = said != made.architecture or len(made.tensors) < len(header.tensors) or ENDS in made.metadata
+    if is_own and TOKENS in made.metadata and not made.metadata.get(TEMPLATE) and made.architecture in TEMPLATES:
+        return _with(made, {TEMPLATE: TEMPLATES[made.architecture]})
     return made
 
 
-def _renamed(key: str, said: str, architecture: str) -> str:
-    return f"{architecture}.{key.removeprefix(f'{said}.')}" if key.startswith(f"{said}.") else key
+def _with(header: GgufHeader, entries: Entries) -> GgufHeader:
+    return replace(header, metadata=MappingProxyType({**header.metadata, **entries}))
+
+
+def _renamed(header: GgufHeader, architecture: str, beside: tuple[str, ...]) -> GgufHeader:
+    """With llama.cpp's names for the network and its entries, and without tensors whose names begin with `beside`."""
+    said = f"{header.architecture}."
+    metadata: Entries = {ARCHITECTURE: architecture}
+    for key, value in header.metadata.items():
+        if key != ARCHITECTURE:
+            metadata[f"{architecture}.{key[len(said) :]}" if key.startswith(said) else key] = value
+    for key, own in ENTRIES.get(architecture, {}).items():
+        if (value := metadata.get(f"{architecture}.{own}")) is not None:
+            metadata.setdefault(f"{architecture}.{key}", value)
+    tensors = {own: tensor for own, tensor in header.tensors.items() if not own.startswith(beside)}
+    return GgufHeader(header.shards, MappingProxyType(metadata), MappingProxyType(tensors))
+
+
+def _without_crossing(header: GgufHeader, settings: Settings) -> GgufHeader:
+    """Without the layers that attend to a picture, which text passes by, and the embeddings of its tokens."""
+    count, crossing = settings.whole("block_count"), settings.several("attention.cross_attention_layers")
+    places = {layer for layer in crossing if type(layer) is int and 0 <= layer < count}
+    if not len(places) == len(crossing) < count <= MAX_LIST:
+        raise settings.refused("attention.cross_attention_layers")
+    kept = {layer: index for index, layer in enumerate(layer for layer in range(count) if layer not in places)}
+    tensors: dict[str, GgufTensor] = {}
+    for own, tensor in header.tensors.items():
+        match = BLOCK.match(own)
+        if match is None or int(match[1]) not in places:
+            layer = match and kept.get(int(match[1]))
+            called = own if match is None or layer is None else f"blk.{layer}.{own[match.end() :]}"
+            tensors[called] = replace(tensor, name=called)
+    embedding, output = tensors.get(EMBEDDINGS[0]), tensors.get(OUTPUT)
+    if embedding and output and output.shape[0] < embedding.shape[0] and output.shape[1:] == embedding.shape[1:]:
+        row = (embedding.end - embedding.begin) // embedding.shape[0]
+        end = embedding.begin + row * output.shape[0]
+        tensors[EMBEDDINGS[0]] = replace(embedding, shape=output.shape, end=end)
+    made = replace(header, tensors=MappingProxyType(tensors))
+    return _with(made, {f"{settings.architecture}.block_count": len(kept)})
 
 
 def _tokenizer(header: GgufHeader) -> Entries:

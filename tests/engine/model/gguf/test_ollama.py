@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import Tensor
 
 from engine.errors import ModelError
@@ -19,7 +20,7 @@ from tests.engine import gguf_ollama as own
 from tests.engine.gguf_cases import MADE, YARN, make
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf.test_contents import logits
-from tests.engine.tiny_models import tiny_model, unlike_new
+from tests.engine.tiny_models import BASE, random_model, tiny_model, unlike_new
 from tests.engine.weights.test_packed_stream import resident, same
 
 TIED = {"tie_word_embeddings": True}
@@ -128,6 +129,22 @@ CASES = {
     "lfm2": Case("lfm2", "lfm2", own.LFM2, own.lfm2, own.mamba),
 }  # fmt: skip
 TOLD = ("rms_norm_eps", "layer_types", "rope_parameters", "attention_chunk_size", "use_qk_norm", "norm_topk_prob")
+
+
+def test_text_passes_by_what_attends_to_a_picture(tmp_path: Path) -> None:
+    """Llama 3.2 with pictures is a Llama without the layers between that read them, and their tokens' embeddings."""
+    said = {**BASE, "num_hidden_layers": 4, "cross_attention_layers": [1, 2], "rope_parameters": {**BASES}}
+    model = unlike_new(random_model(transformers.models.mllama.MllamaTextConfig(**said)))
+    assert model.model.embed_tokens.weight.shape[0] > model.lm_head.weight.shape[0]
+    case = Case("mllama", "mllama", own.USUAL, own.mllama, own.crossed, extra=seen)
+    checkpoint = open_checkpoint(str(case.write(tmp_path / "m.gguf", model, **tokenizer("gpt2", "llama-bpe", 139))))
+    assert (checkpoint.config["model_type"], checkpoint.config["num_hidden_layers"]) == ("llama", 2)
+    assert len(read_vocabulary(read_lists(checkpoint.metadata), "m").tokens) == BASE["vocab_size"]
+    assert same(resident(checkpoint, torch.float32), logits(model))
+    for layers in ([1, 1], [1, 4], [0, 1, 2, 3]):
+        path = case.write(tmp_path / "m.gguf", model, **{"attention.cross_attention_layers": layers})
+        with pytest.raises(ModelError, match="cross_attention_layers"):
+            open_checkpoint(str(path))
 
 
 @pytest.mark.parametrize("case", CASES)
