@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from engine.gguf_header import ARCHITECTURE, LazyArray
+from engine.gguf_header import ARCHITECTURE, LazyArray, twice
 from engine.model.gguf.chat_templates import TEMPLATES
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.networks.names import OUTPUT
@@ -51,7 +51,8 @@ ENTRIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 TOKENS, SPLITTING, VOCABULARY_KIND = "tokenizer.ggml.tokens", "tokenizer.ggml.pre", "tokenizer.ggml.model"
 TEMPLATE, ENDS = "tokenizer.chat_template", "tokenizer.ggml.eos_token_ids"  # the latter no other converter writes
 FOR_EACH_TOKEN = (TOKENS, "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
-EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")
+EMBEDDING, EMBEDDING_OF_LAYERS = "token_embd.weight", "per_layer_token_embd.weight"
+WITH_BOTH = ("gemma3n", "gemma4")  # networks whose layers have embeddings of tokens of their own
 # Gemma 3: those who read pictures, by their layers, were made for texts eight times as long as others.
 GEMMA3_OF_LONG_TEXTS, GEMMA3_LONG_FACTOR, GEMMA3_LONG = (34, 48, 62), 8.0, 131_072
 GEMMA3_LEFT_OUT = {"attention.layer_norm_rms_epsilon": 1e-6, BASE: 1e6}
@@ -109,12 +110,14 @@ def _without_crossing(header: GgufHeader, settings: Settings) -> GgufHeader:
         if match is None or int(match[1]) not in places:
             layer = match and kept.get(int(match[1]))
             called = own if match is None or layer is None else f"blk.{layer}.{own[match.end() :]}"
+            if called in tensors:
+                raise twice(tensor.shard, called)
             tensors[called] = replace(tensor, name=called)
-    embedding, output = tensors.get(EMBEDDINGS[0]), tensors.get(OUTPUT)
+    embedding, output = tensors.get(EMBEDDING), tensors.get(OUTPUT)
     if embedding and output and output.shape[0] < embedding.shape[0] and output.shape[1:] == embedding.shape[1:]:
         row = (embedding.end - embedding.begin) // embedding.shape[0]
         end = embedding.begin + row * output.shape[0]
-        tensors[EMBEDDINGS[0]] = replace(embedding, shape=output.shape, end=end)
+        tensors[EMBEDDING] = replace(embedding, shape=output.shape, end=end)
     made = replace(header, tensors=MappingProxyType(tensors))
     return _with(made, {f"{settings.architecture}.block_count": len(kept)})
 
@@ -127,7 +130,8 @@ def _tokenizer(header: GgufHeader) -> Entries:
         found[SPLITTING] = SPLITTINGS[header.architecture]
     if kind == "gpt2" and header.architecture == "gemma3n":  # it is taken for one where no tokenizer.model is there
         found[VOCABULARY_KIND] = "llama"
-    rows = [header.tensors[own].shape[0] for own in EMBEDDINGS if own in header.tensors]
+    names = (EMBEDDING, EMBEDDING_OF_LAYERS) if header.architecture in WITH_BOTH else (EMBEDDING,)
+    rows = [header.tensors[own].shape[0] for own in names if own in header.tensors]
     for key in FOR_EACH_TOKEN if rows else ():
         listed = header.metadata.get(key)
         if isinstance(listed, LazyArray) and listed.count > min(rows):

@@ -11,10 +11,12 @@ import transformers
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.gguf_header import LazyArray
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
 from engine.model.gguf.chat_templates import TEMPLATES
-from engine.model.gguf.header import read_lists
+from engine.model.gguf.header import read_gguf, read_lists
+from engine.model.gguf.ollama import as_llama_cpp
 from engine.text.gguf_tokenizer import read_vocabulary
 from tests.engine import gguf_ollama as own
 from tests.engine.gguf_cases import MADE, YARN, make
@@ -245,3 +247,20 @@ def test_a_file_of_another_converter_gets_none(tmp_path: Path) -> None:
         case = replace(CASES["qwen 3 vl"], extra=extra)
         checkpoint = open_checkpoint(str(case.write(tmp_path / "m.gguf", case.model(), **said)))
         assert ("tokenizer.chat_template" in checkpoint.metadata) == has_template
+
+
+def test_a_table_of_n_grams_is_no_embedding_of_tokens(tmp_path: Path) -> None:
+    tensors = {"token_embd.weight": torch.ones(131, 4), "per_layer_token_embd.weight": torch.ones(5, 4)}
+    for architecture, count in (("qwen4exp", 131), ("gemma4", 5)):
+        path = own.write_ollama(tmp_path / "m.gguf", architecture, tokenizer("gpt2", "qwen35", 131), tensors)
+        tokens = as_llama_cpp(read_gguf((path,)), "m").metadata["tokenizer.ggml.tokens"]
+        assert isinstance(tokens, LazyArray)
+        assert (tokens.count, len(tokens.read())) == (count, count)
+
+
+def test_layers_of_two_names_are_refused(tmp_path: Path) -> None:
+    tensors = {"blk.1.attn_q.weight": torch.ones(2, 2), "blk.01.attn_q.weight": torch.ones(2, 2)}
+    entries = {"block_count": 2, "attention.cross_attention_layers": [0]}
+    header = read_gguf((own.write_ollama(tmp_path / "m.gguf", "mllama", entries, tensors),))
+    with pytest.raises(ModelError, match=r"blk\.0\.attn_q\.weight.* twice"):
+        as_llama_cpp(header, "m")
