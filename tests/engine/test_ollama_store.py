@@ -13,6 +13,7 @@ from app.library.local.other_apps import Store
 from app.library.local.scan import find_models
 from app.system.background import Stop
 from engine.loading.pair import open_pair
+from engine.model.gguf.ollama_store import name_in_store
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer
@@ -64,7 +65,28 @@ def test_a_model_of_the_store_is_listed_and_loaded(tmp_path: Path) -> None:
     (found,) = find_models(tmp_path, (), Stop(), (Store(Home.OLLAMA, tmp_path / "store"),))
     assert (found.name, found.model_type, found.problem) == ("tiny:8b", "mistral3", "")
     pair, folder = open_pair(LoadOptions(target=found.source, draft="none")), Tokenizer.open(EMBEDDED)
+    assert pair.target.name == "tiny:8b"
     tokenizer, chat = pair.tokenizer, [ChatMessage("user", "Hello")]
     assert tokenizer.same_as(folder)
     assert (tokenizer.eos_ids, tokenizer.encode_chat(chat)) == (folder.eos_ids, folder.encode_chat(chat))
     assert same(resident(pair.target, torch.float32), logits(model))
+
+
+def test_a_blob_is_called_as_its_manifest_says(tmp_path: Path) -> None:
+    blob = tmp_path / "blobs" / f"sha256-{'a' * 64}"
+    others: list[object] = [7, {}, {"digest": 7}, {"digest": f"sha256:{'b' * 64}"}]
+    for place, layers in {
+        "example.org/ada/tuned/8b": [*others, {"digest": f"sha256:{'a' * 64}"}],
+        "a/a/a/empty": others,
+        "a/a/a/none": 7,
+    }.items():
+        manifest = tmp_path / "manifests" / place
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        manifest.write_text(json.dumps({"layers": layers}))
+    (tmp_path / "manifests/a/a/a/broken").write_bytes(b"[" * 100_000)
+    (tmp_path / "manifests/a/a/a/long").write_bytes(b" " * (2 << 20))
+    (tmp_path / "manifests/a/a/a/link").symlink_to(tmp_path / "manifests/example.org/ada/tuned/8b")
+    assert name_in_store(blob) == "example.org/ada/tuned:8b"
+    assert name_in_store(tmp_path / "blobs" / f"sha256-{'c' * 64}") == ""
+    assert name_in_store(tmp_path / "blobs" / "model.gguf") == ""
+    assert name_in_store(tmp_path / "elsewhere" / blob.name) == ""
