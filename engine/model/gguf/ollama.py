@@ -49,7 +49,7 @@ ENTRIES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """What it calls some entries of a network; `settings.ALSO_CALLED` has those that are its own in any network."""
 TOKENS, SPLITTING, VOCABULARY_KIND = "tokenizer.ggml.tokens", "tokenizer.ggml.pre", "tokenizer.ggml.model"
-TEMPLATE, ENDS = "tokenizer.chat_template", "tokenizer.ggml.eos_token_ids"  # the latter no other converter writes
+TEMPLATE, ENDS = "tokenizer.chat_template", "tokenizer.ggml.eos_token_ids"  # the latter hardly anybody else writes
 FOR_EACH_TOKEN = (TOKENS, "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
 EMBEDDING, EMBEDDING_OF_LAYERS = "token_embd.weight", "per_layer_token_embd.weight"
 WITH_BOTH = ("gemma3n", "gemma4")  # networks whose layers have embeddings of tokens of their own
