@@ -8,7 +8,7 @@ import io
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -85,6 +85,11 @@ class LazyArray:
             return tuple(self._strings(content))
         except (struct.error, ValueError):
             raise self._unreadable() from None
+
+    def first(self, count: int) -> "LazyArray":
+        """The same list up to so many of its elements."""
+        end = self.end if self.kind == STRING else self.begin + count * struct.calcsize("<" + NUMBERS[self.kind])
+        return replace(self, count=count, end=end)
 
     def _unreadable(self) -> ModelError:
         return ModelError(say("{file} has a list that cannot be read.", file=self.name), FETCH_AGAIN)

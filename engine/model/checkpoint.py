@@ -11,6 +11,8 @@ from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_described, is_for_activations
 from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
+from engine.model.gguf.ollama import as_llama_cpp
+from engine.model.gguf.ollama_store import name_in_store
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
@@ -261,6 +263,7 @@ def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, 
     shards = tuple(folder.file(shard) for shard in shard_names(name))
     header = read_gguf(shards, sizes)
     called = _called(source, name, header)
+    header = as_llama_cpp(header, called)
     contents = contents_of(header, called)
     return Checkpoint(
         source=source,
@@ -280,7 +283,7 @@ def _called(source: str, name: str, header: GgufHeader) -> str:
         return source
     match = SPLIT_NAME.fullmatch(name)
     stem = match["stem"] if match else Path(name).stem
-    said = header.metadata.get("general.name")
+    said = header.metadata.get("general.name") or name_in_store(header.shards[0])
     if name.lower().endswith(GGUF) or not isinstance(said, str):
         return stem
     return "".join(character for character in said[:MAX_SAID] if character.isprintable()) or stem

@@ -16,6 +16,7 @@ _LABEL = re.compile(
 )
 _NO_MODELS = ("mmproj", "imatrix", "ggml-vocab")  # projectors, statistics and vocabularies are no language models
 MAX_PARTS = 2000
+_REGISTRY, _LIBRARY = "registry.ollama.ai", "library"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +119,10 @@ def label_of(name: str) -> str:
     """The number format at the end of a file's or folder's name, such as `Q4_K_M`; empty if it names none."""
     found = _LABEL.findall(name)
     return str(found[-1]).upper() if found else ""
+
+
+def ollama_name(host: str, owner: str, model: str, tag: str) -> str:
+    """How Ollama calls the model whose manifest lies in these folders: `qwen3:32b`, behind what is not usual."""
+    is_usual = host == _REGISTRY
+    before = () if is_usual and owner == _LIBRARY else (owner,) if is_usual else (host, owner)
+    return "/".join((*before, f"{model}:{tag}"))

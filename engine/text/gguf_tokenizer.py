@@ -109,8 +109,9 @@ ENDS = (
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
-LISTS = frozenset(f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "scores", "merges"))
+LISTS = frozenset(f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "scores", "merges", "eos_token_ids"))
 """The lists in the metadata that a vocabulary is made of."""
+FILLER = re.compile(r"\[PAD\d+\]", re.ASCII)  # that converters put where an embedding stands for no token
 MOST_TOKENS, MOST_CHARACTERS = 1 << 20, 1 << 24  # four and eight times the largest vocabularies
 LONGEST = 256  # characters of a token that merges are made for: each is looked at in all its halves
 
@@ -119,7 +120,10 @@ _Item = TypeVar("_Item", str, int, float)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the metadata says of the tokens; `scores` and `merges` may be empty, `types` has one for every token."""
+    """What the metadata says of the tokens; `scores` and `merges` may be empty, `types` has one for every token.
+
+    `ends`: ids that end an answer besides those of `special`.
+    """
 
     architecture: str
     kind: str
@@ -132,6 +136,7 @@ class Vocabulary:
     adds_bos: bool
     adds_space: bool
     template: str
+    ends: tuple[int, ...] = ()
 
     def named(self, kind: int) -> list[str]:
         """The tokens of a type."""
@@ -140,7 +145,7 @@ class Vocabulary:
     @property
     def end_tokens(self) -> frozenset[int]:
         """The ids that end an answer."""
-        said = {self.special[key] for key in ("eos", "eot", "eom") if key in self.special}
+        said = {self.special[key] for key in ("eos", "eot", "eom") if key in self.special} | {*self.ends}
         ids = {token: index for index, token in enumerate(self.tokens) if self.types[index] in (CONTROL, USER_DEFINED)}
         found = {token: ids[token] for token in ENDS if token in ids}
         if all(token in found for token in HARMONY):
@@ -186,6 +191,7 @@ def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
         adds_bos=_flag(metadata, "add_bos_token", is_spm or splitting in WHOLE_WORDS),
         adds_space=_flag(metadata, "add_space_prefix", is_spm and not _is_gemma(architecture)),
         template=template if isinstance(template, str) else "",
+        ends=tuple(token for token in several("eos_token_ids", int) if 0 <= token < len(tokens)),
     )
 
 
@@ -312,7 +318,7 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
     return {
         SPACE * len(token) if is_gemma and token and not token.strip(" ") else token: index
         for index, token in enumerate(vocabulary.tokens)
-        if not (vocabulary.types[index] == UNUSED and token.startswith("[PAD"))
+        if not (vocabulary.types[index] in (UNUSED, USER_DEFINED) and FILLER.fullmatch(token))
     }
 
 

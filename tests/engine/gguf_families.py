@@ -89,7 +89,7 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     if name.startswith("linear_attn."):
         tensor = _tiled(name, tensor, config, 1 if architecture == "qwen3next" else 0)
     if name == "linear_attn.in_proj_qkvz.weight":
-        yield from _by_kind(prefix, tensor, config)
+        yield from by_kind(prefix, tensor, config)
     elif prefix and ".experts." in f".{name}":
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
@@ -160,7 +160,8 @@ def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Nam
     yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
 
 
-def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+def by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """Queries, keys and values of Qwen3-Next, and what gates them, which lie key head by key head in its network."""
     heads = tensor.view(config.linear_num_key_heads, -1, tensor.shape[1])
     width = config.linear_key_head_dim
     begin = width + width

@@ -14,7 +14,7 @@ from app.library.local.gguf_models import files_in, gguf_models_in, read_gguf
 from app.library.local.models import Home, LocalModel, folders_below
 from app.system.background import Stop
 from app.system.json_text import read_object, text
-from engine.protocol.variants import find_variants
+from engine.protocol.variants import find_variants, ollama_name
 
 _DEPTH = 4
 _MOST_MANIFESTS = 5_000
@@ -22,7 +22,6 @@ _MOST_MANIFEST_BYTES = 1 << 20
 _MOST_LAYERS = 100
 _WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_REGISTRY, _LIBRARY = "registry.ollama.ai", "library"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,9 @@ def _ollama_model(store: Path, manifest: Path, blob: Path) -> LocalModel | None:
     try:
         if not path.is_file() or not path.resolve().is_relative_to(store.resolve()):
             return None
-        return read_gguf((path,), Home.OLLAMA, _ollama_name(store, manifest), str(path))
+        return read_gguf(
+            (path,), Home.OLLAMA, text(ollama_name(*manifest.relative_to(store / "manifests").parts)), str(path)
+        )
     except (OSError, RuntimeError):
         return None
 
@@ -151,14 +152,6 @@ def _manifests(folder: Path) -> Iterator[Path]:
                 yield path
     except OSError:
         return
-
-
-def _ollama_name(store: Path, manifest: Path) -> str:
-    """As Ollama calls it: `qwen3:32b`, with what is not the usual before it."""
-    host, owner, model, tag = manifest.relative_to(store / "manifests").parts
-    usual = host == _REGISTRY
-    before = () if usual and owner == _LIBRARY else (owner,) if usual else (host, owner)
-    return text("/".join((*before, f"{model}:{tag}")))
 
 
 def _layers(manifest: Path) -> list[tuple[str, Path]]:

@@ -8,6 +8,7 @@ from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.networks.dense_configs import DENSE as OF_DENSE
 from engine.model.gguf.networks.dense_names import DENSE, FALCON_OF_TWO_NORMS
 from engine.model.gguf.networks.gemma_configs import GEMMAS
+from engine.model.gguf.networks.llama_configs import LLAMAS
 from engine.model.gguf.networks.mixture_configs import MIXTURES as OF_MIXTURES
 from engine.model.gguf.networks.mixture_names import MIXTURES
 from engine.model.gguf.networks.names import OUTPUT, Family
@@ -22,7 +23,7 @@ ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
 LATENTS, COMPRESSING = "attention.kv_lora_rank", "attn_kv_a_mqa"  # of latent attention: its width, and what makes it
 COUNTS_POSITIONS = "granitehybrid.rope.scaling.finetuned"
-OWN = {**OF_DENSE, **GEMMAS, **OF_MIXTURES, **OF_STATES}
+OWN = {**OF_DENSE, **GEMMAS, **LLAMAS, **OF_MIXTURES, **OF_STATES}
 KNOWN = {**DENSE, **MIXTURES, **STATES}
 """Every kind of network that is read, by `general.architecture`."""
 

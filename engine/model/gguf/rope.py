@@ -137,7 +137,8 @@ def _yarn(settings: Settings, factor: float) -> Rope:
         multiplier = settings.real("rope.scaling.yarn_log_multiplier")
         is_deepseek = settings.architecture in DEEPSEEK
         every = round(multiplier / DEEPSEEK_LOG_FACTOR, 6) if is_deepseek else multiplier
-        rope |= {"mscale": every if is_deepseek else 1.0, "mscale_all_dim": every}
+        mscale = every if is_deepseek else settings.real("rope.scaling.mscale", 1.0)  # which files of Ollama say
+        rope |= {"mscale": mscale, "mscale_all_dim": every}
     if settings.has("attention.temperature_scale"):
         rope["llama_4_scaling_beta"] = settings.real("attention.temperature_scale")
     if settings.architecture == "gpt-oss":

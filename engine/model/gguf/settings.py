@@ -30,6 +30,7 @@ HARMLESS: Mapping[str, tuple[int | str, ...]] = MappingProxyType(
         "attention.sliding_window": (0,),
         "rope.scaling.type": ("none", ""),
         "swin_norm": (False,),
+        "norm_top_k_prob": (True,),
         **dict.fromkeys(("attention.clamp_kqv", "attention.max_alibi_bias", "attention.temperature_scale"), (0,)),
         **dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping", "router_logit_softcapping"), (0,)),
         **dict.fromkeys(("swiglu_clamp_exp", "swiglu_clamp_shexp", "attention.shared_kv_layers"), (0,)),

@@ -153,6 +153,24 @@ def test_tokens_that_end_an_answer(control: tuple[str, ...], ends: set[str]) -> 
     assert {vocabulary.tokens[token] for token in vocabulary.end_tokens} == ends
 
 
+def test_a_list_of_tokens_that_end_an_answer_counts() -> None:
+    metadata = metadata_of(library_tokenizer("byte level", TEMPLATE), **KINDS["byte level"])
+    usual = read_vocabulary(metadata, "x").end_tokens
+    listed = read_vocabulary({**metadata, "tokenizer.ggml.eos_token_ids": (7, 1 << 30, -1)}, "x")
+    assert listed.end_tokens == usual | {7}
+
+
+@pytest.mark.parametrize("kind", [UNUSED, USER_DEFINED])
+def test_fillers_are_no_tokens(kind: int) -> None:
+    """llama.cpp's converter says that they are not used, Ollama's that they are the model's own."""
+    metadata = metadata_of(library_tokenizer("byte level", TEMPLATE), **KINDS["byte level"])
+    types = metadata["tokenizer.ggml.token_type"]
+    assert isinstance(types, tuple)
+    found = Tokenizer.from_gguf({**metadata, "tokenizer.ggml.token_type": (*types[:-1], kind)}, "x")
+    assert found.same_as(PAIRS["byte level"][1])
+    assert found.encode("[PAD9]") == PAIRS["byte level"][1].encode("[PAD9]")
+
+
 WORDS = {
     "deepseek-v3": [
         "It", "'s", " ", "123", "45", " café", " ", "你好", "abc", " x", "!abc", " (", "a", ")\n\n", " z", "  "

@@ -80,16 +80,6 @@ def _phi3(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
-def _mistral3(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """Ministral 3 scales scores by the position; what came before is a Llama."""
-    if not settings.real("attention.temperature_scale", 0.0):
-        return {}
-    rope = config["rope_parameters"]
-    if not isinstance(rope, dict) or "llama_4_scaling_beta" not in rope:
-        raise settings.refused("attention.temperature_scale")
-    return {"model_type": "ministral3", "sliding_window": None}
-
-
 def _olmo2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """OLMo 3 is written as an OLMo 2 with windows."""
     if not settings.has("attention.sliding_window"):
@@ -244,7 +234,6 @@ DENSE = {
     "qwen35": qwen35,
     "granite": granite_scales,
     "phi3": _phi3,
-    "mistral3": _mistral3,
     "olmo2": _olmo2,
     "exaone4": _exaone4,
     "glm4": _glm4,

@@ -48,6 +48,7 @@ _GEMMA4 = (
         "layer_output_scale.weight": "layer_scalar",
         "ffn_gate_inp.scale": "router.scale",
         "ffn_down_exps.scale": "router.per_expert_scale",
+        "ffn_gate_inp.per_expert_scale.weight": "router.per_expert_scale",  # in files of Ollama
         "post_ffw_norm_1": "post_feedforward_layernorm_1",
         "post_ffw_norm_2": "post_feedforward_layernorm_2",
         "pre_ffw_norm_2": "pre_feedforward_layernorm_2",

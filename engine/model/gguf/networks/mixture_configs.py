@@ -10,48 +10,24 @@ SOFTMAX, SIGMOID = 1, 2  # as `gguf.ExpertGatingFuncType` numbers what makes pro
 GLM_FLASH_LAYERS, GLM_FLASH_VOCABULARY = (47, 48), 154_880
 MIXED_BY_PHI = 2  # experts that its way to choose them is for
 DBRX_EPSILON = 1e-5  # which its network has, whatever a config says
-LLAMA4_CHUNK = 8192  # tokens that its layers see; in no file
-LLAMA4_WITHOUT_NORM = 128  # experts of the one that does not norm queries and keys
 
 
-def _experts(settings: Settings) -> int:
+def expert_count(settings: Settings) -> int:
+    """How many there are in every layer that has any; raises `ModelError` for none."""
     count = settings.whole("expert_count")
     if not count:
         raise settings.refused("expert_count")
     return count
 
 
-def _llama(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    """Mixtral is written as a Llama with experts."""
-    if not settings.whole("expert_count", 0):
-        return {}
-    return {
-        "model_type": "mixtral",
-        "num_local_experts": _experts(settings),
-        "num_experts_per_tok": settings.whole("expert_used_count"),
-    }
-
-
-def _llama4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    if settings.has("attention.sliding_window"):  # files without chunks say 0
-        raise settings.refused("attention.sliding_window")
-    return {
-        "num_local_experts": _experts(settings),
-        "num_experts_per_tok": settings.whole("expert_used_count"),
-        "intermediate_size_mlp": config["intermediate_size"],
-        "intermediate_size": settings.whole("expert_feed_forward_length"),
-        "interleave_moe_layer_step": settings.whole("interleave_moe_layer_step"),
-        "attention_chunk_size": LLAMA4_CHUNK,
-        "use_qk_norm": settings.whole("expert_count") != LLAMA4_WITHOUT_NORM,
-    }
-
-
 def _qwen_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     own: Config = {
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
-        "norm_topk_prob": config["model_type"] == "qwen3_moe",  # neither is said in the file
+        "norm_topk_prob": settings.flag(
+            "norm_top_k_prob", config["model_type"] == "qwen3_moe"
+        ),  # as Ollama's files say
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     }
@@ -63,7 +39,7 @@ def _qwen_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config
 def _qwen35_moe(header: GgufHeader, settings: Settings, config: Config) -> Config:
     return {
         **qwen35(header, settings, config),
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
@@ -81,7 +57,7 @@ def _qwen3_next(header: GgufHeader, settings: Settings, config: Config) -> Confi
 
 def _gpt_oss(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "intermediate_size": settings.whole("expert_feed_forward_length", settings.whole("feed_forward_length", 0)),
         **windows(settings, 2),
@@ -91,7 +67,7 @@ def _gpt_oss(_header: GgufHeader, settings: Settings, _config: Config) -> Config
 def _routed(settings: Settings) -> Config:
     """What DeepSeek's mixtures and those after them have in common; without groups all experts are one."""
     return {
-        "n_routed_experts": _experts(settings),
+        "n_routed_experts": expert_count(settings),
         "n_shared_experts": settings.whole("expert_shared_count"),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
@@ -186,7 +162,7 @@ def _minimax_m2(_header: GgufHeader, settings: Settings, _config: Config) -> Con
     if settings.whole("expert_gating_func", SIGMOID) != SIGMOID:
         raise settings.refused("expert_gating_func")
     return {
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "intermediate_size": settings.whole("expert_feed_forward_length"),
     }
@@ -194,7 +170,7 @@ def _minimax_m2(_header: GgufHeader, settings: Settings, _config: Config) -> Con
 
 def _ernie_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     return {
-        "moe_num_experts": _experts(settings),
+        "moe_num_experts": expert_count(settings),
         "moe_k": settings.whole("expert_used_count"),
         "moe_num_shared_experts": settings.whole("expert_shared_count", 0),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
@@ -206,7 +182,7 @@ def _ernie_moe(_header: GgufHeader, settings: Settings, config: Config) -> Confi
 
 def _hunyuan_moe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "moe_topk": settings.whole("expert_used_count"),
         "intermediate_size": settings.whole("expert_feed_forward_length"),
     }
@@ -215,7 +191,7 @@ def _hunyuan_moe(_header: GgufHeader, settings: Settings, _config: Config) -> Co
 def _granite_moe(header: GgufHeader, settings: Settings, config: Config) -> Config:
     own: Config = {
         **granite_scales(header, settings, config),
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
     }
     if shared := settings.whole("expert_shared_feed_forward_length", 0):
@@ -236,7 +212,7 @@ def _bailing_moe(_header: GgufHeader, settings: Settings, config: Config) -> Con
         "embedding_multiplier": 1.0,
         "residual_multiplier": 1.0,
         "logits_scaling": 1.0,
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "intermediate_size": width,
         "shared_intermediate_size": width * settings.whole("expert_shared_count"),
@@ -260,7 +236,7 @@ def _deepseek(header: GgufHeader, settings: Settings, config: Config) -> Config:
 
 def _olmoe(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "norm_topk_prob": False,
     }
@@ -273,7 +249,7 @@ def _behind_dense(settings: Settings, config: Config) -> Config:
     if settings.whole("expert_gating_func", SIGMOID) not in (0, SIGMOID):
         raise settings.refused("expert_gating_func")
     return {
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "num_shared_experts": settings.whole("expert_shared_count", 0),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
@@ -322,7 +298,7 @@ def _hy_v3(header: GgufHeader, settings: Settings, config: Config) -> Config:
     if not width or not settings.flag("expert_weights_norm", default=True):  # its network always does
         raise settings.refused("expert_weights_norm" if width else "expert_feed_forward_length")
     return {
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "num_shared_experts": settings.whole("expert_shared_feed_forward_length") // width,
         "moe_intermediate_size": width,
@@ -344,7 +320,7 @@ def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
         "num_key_value_heads": twice.pop() // 2,
         "intermediate_size": settings.whole("feed_forward_length"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
-        "n_routed_experts": _experts(settings),
+        "n_routed_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "norm_topk_prob": True,
         "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
@@ -357,7 +333,7 @@ def _mellum(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     layers = config["num_hidden_layers"]
     assert isinstance(layers, int)
     own: Config = {
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "norm_topk_prob": True,
@@ -383,7 +359,7 @@ def _step35(header: GgufHeader, settings: Settings, config: Config) -> Config:
         **kinds,
         "pad_token_id": config["pad_token_id"] or 0,  # it has to be a number
         "num_sliding_attention_heads": sliding.pop() if sliding else config["num_attention_heads"],
-        "n_routed_experts": _experts(settings),
+        "n_routed_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "share_expert_dim": settings.whole("expert_shared_feed_forward_length"),
@@ -415,7 +391,7 @@ def _laguna(header: GgufHeader, settings: Settings, config: Config) -> Config:
         **kinds,
         "num_attention_heads_per_layer": list(said[:layers]),
         "gating": True if header.tensors[gate].shape[0] == said[0] else "per-element",
-        "num_experts": _experts(settings),
+        "num_experts": expert_count(settings),
         "num_experts_per_tok": settings.whole("expert_used_count"),
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
@@ -428,7 +404,7 @@ def _phimoe(header: GgufHeader, settings: Settings, _config: Config) -> Config:
     if settings.whole("expert_used_count") != MIXED_BY_PHI:
         raise settings.refused("expert_used_count")
     return {
-        "num_local_experts": _experts(settings),
+        "num_local_experts": expert_count(settings),
         "num_experts_per_tok": MIXED_BY_PHI,
         "sliding_window": settings.whole("attention.sliding_window", 0) or None,
         "lm_head_bias": "output.bias" in header.tensors,
@@ -447,15 +423,13 @@ def _dbrx(_header: GgufHeader, settings: Settings, config: Config) -> Config:
         },
         "ffn_config": {
             "ffn_hidden_size": settings.whole("feed_forward_length"),
-            "moe_num_experts": _experts(settings),
+            "moe_num_experts": expert_count(settings),
             "moe_top_k": settings.whole("expert_used_count"),
         },
     }
 
 
 MIXTURES = {
-    "llama": _llama,
-    "llama4": _llama4,
     "qwen2moe": _qwen_moe,
     "qwen3moe": _qwen_moe,
     "qwen3vlmoe": _qwen_moe,

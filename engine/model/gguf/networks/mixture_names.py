@@ -39,7 +39,17 @@ _LLAMA4 = (
     | experts("feed_forward.router", "feed_forward.experts")
     | shared("feed_forward.shared_expert")
 )
-_GPT_OSS = BLOCK | experts("mlp.router") | NORMS_BEHIND | {"attn_sinks.weight": "self_attn.sinks"}
+_GPT_OSS = (
+    BLOCK
+    | experts("mlp.router")
+    | NORMS_BEHIND
+    | {
+        "attn_sinks.weight": "self_attn.sinks",
+        # In files of Ollama, which may keep gates and ups woven as the network has them, too.
+        "attn_out": "self_attn.o_proj",
+        "ffn_gate_up_exps.bias": "mlp.experts.gate_up_proj_bias",
+    }
+)
 _GRANITE_MOE = (
     BLOCK
     | experts("block_sparse_moe.router", "block_sparse_moe.experts")
@@ -92,7 +102,12 @@ MIXTURES: Mapping[str, Family] = {
     ),
     "qwen3moe": Family("qwen3_moe", MIXTURE, PLAIN, stacked()),
     "qwen3vlmoe": Family("qwen3_moe", MIXTURE, PLAIN, stacked()),
-    "gpt-oss": Family("gpt_oss", _GPT_OSS, {"ffn_down_exps": "turned"}, stacked("mlp.experts.gate_up_proj", "woven")),
+    "gpt-oss": Family(
+        "gpt_oss",
+        _GPT_OSS,
+        {"ffn_gate_up_exps": "turned", "ffn_down_exps": "turned"},
+        stacked("mlp.experts.gate_up_proj", "woven"),
+    ),
     "deepseek2": Family("deepseek_v3", _DEEPSEEK, PLAIN, (*stacked(), _LATENT)),
     "glm4moe": Family("glm4_moe", MIXTURE | shared() | CORRECTED | NORMS_BEHIND, PLAIN, stacked()),
     "bailingmoe": Family("granitemoeshared", _GRANITE_MOE, PERMUTED, _GRANITE_MERGED),

@@ -64,6 +64,7 @@ _QWEN35 = (
         "ssm_out": "linear_attn.out_proj",
         "ssm_a.weight": "linear_attn.A_log",
         "ssm_dt.bias": "linear_attn.dt_bias",
+        "ssm_dt.weight": "linear_attn.dt_bias",  # in files of Ollama
     }
 )
 _OF_STATES: Mapping[str, Change] = {
@@ -180,6 +181,8 @@ _NEMOTRON = (
         "ffn_down_shexp": "mixer.shared_experts.down_proj",
         "ffn_latent_down": "mixer.fc1_latent_proj",
         "ffn_latent_up": "mixer.fc2_latent_proj",
+        "ffn_latent_in": "mixer.fc1_latent_proj",  # in files of Ollama, as the next one
+        "ffn_latent_out": "mixer.fc2_latent_proj",
     }
 )
 _NEMOTRON_FAMILY = Family(

@@ -58,8 +58,13 @@ def test_ollamas_manifests_lead_to_blobs(tmp_path: Path) -> None:
     manifest(
         tmp_path, "registry.ollama.ai/ada/tuned/latest", ("model", gguf(padding=5).decode("latin-1")), ("adapter", "x")
     )
+    oss = ("model", gguf(general__architecture="gptoss", general__file_type=4).decode("latin-1"))
+    manifest(
+        tmp_path, "registry.ollama.ai/library/oss/20b", oss, ("projector", gguf().decode("latin-1")), ("draft", "x")
+    )
     models = found(Store(Home.OLLAMA, tmp_path))
-    assert set(models) == {"tiny:8b", "hf.co/org/tiny:Q8_0", "ada/tuned:latest"}, "each blob once"
+    assert set(models) == {"tiny:8b", "hf.co/org/tiny:Q8_0", "ada/tuned:latest", "oss:20b"}, "each blob once"
+    assert (models["oss:20b"].problem, models["oss:20b"].format) == ("", "GGUF MXFP4"), "what Ollama means by 4"
     tiny = models["tiny:8b"]
     assert tiny.source.startswith(str(tmp_path / "blobs" / "sha256-"))
     assert (tiny.format, tiny.model_type, tiny.problem) == ("GGUF Q4_K_M", "llama", "")

@@ -16,13 +16,14 @@ from engine.model.gguf.packed_blocks import Gguf
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
 from tests.campaigns.extent import choose
+from tests.engine import gguf_ollama
 from tests.engine.gguf_cases import MADE, OTHER_NAMES, make
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
 from tests.engine.gguf_states import DELTAS, WITH_STATES
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.test_facts import facts_of
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import WINDOW, tiny_model
 from tests.engine.weights.test_packed_stream import resident, same, streamed_of
 
 PLAIN = Gguf((next(kind for kind in TYPES if kind.name == "F32"),))
@@ -134,6 +135,20 @@ def test_a_deepseek_whose_scores_depend_on_positions_is_a_mistral(tmp_path: Path
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, architecture="deepseek2")))
     assert checkpoint.config["model_type"] == "mistral4"
     assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+def test_a_llama_with_a_window_is_a_mistral(tmp_path: Path) -> None:
+    """llama.cpp's converter never says one; a file that does is of a network that transformers runs with it."""
+    model = tiny_model("mistral_sliding", num_hidden_layers=2)
+    entries = {**gguf_ollama.text(model.config), "attention.sliding_window": WINDOW}
+    weights = gguf_ollama.converted(model, gguf_ollama.USUAL, gguf_ollama.woven_heads)
+    checkpoint = open_checkpoint(str(gguf_ollama.write_ollama(tmp_path / "m.gguf", "llama", entries, weights)))
+    assert checkpoint.config["model_type"] == "mistral"
+    assert same(resident(checkpoint, torch.float32), logits(model))
+    del entries["attention.sliding_window"]
+    checkpoint = open_checkpoint(str(gguf_ollama.write_ollama(tmp_path / "l.gguf", "llama", entries, weights)))
+    assert checkpoint.config["model_type"] == "llama"
+    assert not same(resident(checkpoint, torch.float32), logits(model))
 
 
 def test_every_architecture_that_is_read_is_tried() -> None:

@@ -83,6 +83,13 @@ def test_a_network_that_knows_it_heeds_it(case: str, headers: Any) -> None:
                 assert config(header, **{key.replace(".", "__"): 3}) != config(header), key
 
 
+def test_a_window_of_a_llama_is_refused_where_mistral_has_no_such_network(headers: Any) -> None:
+    assert config(headers("mixtral"), attention__sliding_window=7)["sliding_window"] == 7
+    assert config(headers("mixtral"))["sliding_window"] is None
+    with pytest.raises(ModelError, match=r"attention\.sliding_window"):
+        config(headers("llama"), attention__sliding_window=7, attention__sliding_window_pattern=2)
+
+
 def test_another_base_for_windows_is_refused_where_there_is_one_for_all(headers: Any) -> None:
     assert config(headers("phi3"), rope__freq_base_swa=10_000.0) == config(headers("phi3"))
     with pytest.raises(ModelError, match=r"rope\.freq_base_swa"):
