@@ -1,7 +1,7 @@
 """What kind of network a checkpoint is for, and whether the checkpoint fills it; settled before weights are loaded."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from torch.nn.modules import module
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.refused_families import reason_against
-from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
+from engine.model.families.state_families import DECAYS, STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.families.windowed_families import heeds_window
@@ -44,6 +44,8 @@ CONFIG_FAULTS = (
 )
 MOST_PARTS = 1 << 18  # modules and parameters of a network, which takes some 10 s to make; a hundred thousand are many
 
+# Say that their tokens see all others, by model_type, for what stands before the text in PaliGemma alone.
+CAUSAL = frozenset({"gemma", "gemma2"})
 HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
 
 
@@ -73,7 +75,15 @@ class Architecture:
                 model = self.model_class._from_config(config, dtype=dtype, attn_implementation=self.attention)
         except CONFIG_FAULTS as error:
             raise unloadable(self.name, error) from error
+        _leave_out(model, DECAYS)
         return model.eval().requires_grad_(False)
+
+
+def _leave_out(model: Any, buffers: Collection[str]) -> None:
+    """Have the network without buffers of these names, which nothing here computes with."""
+    for part in model.modules():
+        for name in part._buffers.keys() & buffers:
+            part._buffers[name] = None
 
 
 class _TooManyPartsError(Exception):
@@ -240,4 +250,6 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
         raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))
+    if getattr(config, "use_bidirectional_attention", None) in {True, "all"} and config.model_type not in CAUSAL:
+        raise no_tree(name, say("its tokens see those behind them"))
     layer_spans(config, name)

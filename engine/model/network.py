@@ -12,7 +12,7 @@ from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.temperature import scale_by_position
-from engine.model.families.turned_pairs import put_pairs_apart
+from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
 from engine.model.passes.light import adoption
 from engine.model.passes.sight import Span
@@ -20,6 +20,8 @@ from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
 from engine.model.state.mixers import read_trees
 from engine.protocol.sentences import say
+
+OWN_CACHES = frozenset({"minimax"})  # by model_type: asked for a cache, these take none but that of their own class
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ class Network:
     reads_in_one_pass: bool = False
     light_rows: int = 0
 
+    def cached(self, cache: object) -> dict[str, object]:
+        """How the model is handed a cache, which it writes into in any case."""
+        return {self.cache_name: cache, "use_cache": self.model.config.model_type not in OWN_CACHES}
+
 
 def wrap(model: Any, attention: str, name: str) -> Network:
     """The `Network` of a transformers model that is already in place."""
@@ -55,6 +61,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     layers = find_layers(model)
     scale_by_position(layers)
     put_pairs_apart(layers)
+    turn_in_part(model)
     read_trees(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME

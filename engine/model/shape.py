@@ -14,7 +14,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.one_pass_families import carried_width
-from engine.model.families.state_families import STATE_FAMILIES, may_keep
+from engine.model.families.state_families import DECAYS, STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.families.whole_experts import experts_come_alone, multiplies_all_experts
@@ -27,7 +27,7 @@ COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 POSITIONS = ("max_position_embeddings", "n_positions")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
-NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
+NOT_WEIGHTS = ("rotary_emb.inv_freq", *DECAYS)  # some checkpoints store what every model computes for itself
 
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 INDEXER = "indexer."  # what chooses the tokens that indexed attention reads

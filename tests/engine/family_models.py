@@ -110,6 +110,11 @@ ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
 OWN: dict[str, dict[str, Any]] = {
     "axk2": {"n_group": 2, "topk_group": 1},
+    "minimax": {
+        "block_size": 8,
+        **dict.fromkeys(("full_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor"), 1.5),
+        **dict.fromkeys(("full_attn_beta_factor", "linear_attn_alpha_factor", "mlp_beta_factor"), 0.7),
+    },
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 2},  # as published
     "glm4v_text": SECTIONS,
     "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},

@@ -27,6 +27,7 @@ FAMILIES = choose(
         "nemotron_h",
         "bailing_hybrid",
         "mamba2",
+        "minimax",
         "qwen4_exp_text",
         "glm_moe_dsa",
         "olmo_hybrid",

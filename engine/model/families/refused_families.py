@@ -20,15 +20,21 @@ REASONS = {
     "zamba": _SHARES,
     "zamba2": _SHARES,
 }
-# The same of models whose config.json says yes to an entry.
+# The same of models whose config.json says yes to an entry, or has a number there.
 REASONS_OF_KINDS = {
     ("doge", "is_moe"): say("its router mixes the tokens of a pass"),
     ("falcon", "alibi"): say("its positions are biases, which branches do not have"),
+    ("minimax", "sliding_window"): say("its layers with attention see a window that is not told of them"),
 }
 
 
 def reason_against(config: Mapping[str, object]) -> str | None:
     """Why a model with this config.json is refused, as a clause; None for those that are not."""
     family = str(config.get("model_type"))
-    found = (reason for (kind, key), reason in REASONS_OF_KINDS.items() if kind == family and config.get(key) is True)
+    kinds = REASONS_OF_KINDS.items()
+    found = (reason for (kind, key), reason in kinds if kind == family and _is_said(config.get(key)))
     return REASONS.get(family) or next(found, None)
+
+
+def _is_said(value: object) -> bool:
+    return value is True or (type(value) is int and value > 0)

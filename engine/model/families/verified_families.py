@@ -100,6 +100,7 @@ VERIFIED = frozenset(
         "mellum",
         "mimo_v2_flash",
         "minicpm3",
+        "minimax",
         "minimax_m2",
         "ministral",
         "ministral3",
