@@ -21,7 +21,7 @@ from engine.model.families.verified_families import REFUTED
 from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
 from engine.model.safe_config import GET_AGAIN, require_consistent, safe_config
-from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
+from engine.model.shape import CHUNKED, IN_BLOCKS, INDEXED_KINDS, SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say, shown
 
 transformers.utils.logging.set_verbosity_error()
@@ -229,8 +229,10 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
         span = Span(SLIDING, window) if window and heeds_window(text.model_type) else Span()
         return (span,) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
+    if IN_BLOCKS in kinds:
+        return (Span(IN_BLOCKS),) * len(kinds)  # its network has one mask for all layers
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
-    return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)
+    return tuple(Span(kind) if kind in INDEXED_KINDS | STATE_KINDS else bounded.get(kind, Span()) for kind in kinds)
 
 
 def attention_implementation(config: Any, model_class: Any) -> str:

@@ -1,5 +1,6 @@
 """A transformers model ready to run, wherever its weights are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -14,6 +15,7 @@ from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.temperature import scale_by_position
 from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
+from engine.model.passes.block_choice import choose_blocks_of_paths
 from engine.model.passes.light import adoption
 from engine.model.passes.sight import Span
 from engine.model.rope import LengthRope, find_rope
@@ -59,10 +61,8 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     """The `Network` of a transformers model that is already in place."""
     text = model.config.get_text_config(decoder=True)
     layers = find_layers(model)
-    scale_by_position(layers)
-    put_pairs_apart(layers)
     turn_in_part(model)
-    read_trees(layers, name)
+    adapt_layers(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME
     if not is_accelerator(model.device):
@@ -81,6 +81,17 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         cache_name=cache_name(model),
         reads_in_one_pass=reads_in_one_pass(text.to_dict()),
     )
+
+
+def adapt_layers(layers: Sequence[nn.Module] | nn.ModuleList, name: str) -> None:
+    """Make decoder layers of transformers compute over trees what they compute over a path; once for each layer.
+
+    Raises `ModelError` for layers that cannot hold a tree; `name` is the model's.
+    """
+    scale_by_position(layers)
+    put_pairs_apart(layers)
+    read_trees(layers, name)
+    choose_blocks_of_paths(layers)
 
 
 def cache_name(model: Any) -> str:

@@ -30,7 +30,8 @@ IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<in
 NOT_WEIGHTS = ("rotary_emb.inv_freq", *DECAYS)  # some checkpoints store what every model computes for itself
 
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
-INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
+# Of what chooses the tokens that indexed attention reads, as networks and as MiniMax M3's checkpoints call it.
+INDEXER = re.compile(r"\bindexer\.|\bindex_[qk]_(proj|norm)\.")
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
 EXPERT = re.compile(r"(^|\.)(experts|block_sparse_moe\.(in|out)put_linear)\.")  # the second as Granite stores them
@@ -40,6 +41,8 @@ KEY_GROUP = 32  # channels of a key in 8 bits that share a scale, see `engine.mo
 
 # As config.json calls the kinds of layers.
 FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "indexed_attention"
+IN_BLOCKS = "minimax_m3_sparse"  # its indexer chooses blocks of tokens
+INDEXED_KINDS = frozenset({INDEXED, IN_BLOCKS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,8 @@ class ModelSizes:
     becomes inside a layer. `max_positions`: the longest sequence in tokens. `carried`: numbers that a prompt which is
     read in one pass takes by the token, see `carried_width`.
     `eager`: attention scores are written out, because no fused kernel computes them as the model means them, or those
-    of an indexer are; `heads` are those of the one that has more.
+    of an indexer are; `heads` are those of the one that has more. `block_choosers`: heads of an indexer that chooses
+    blocks for groups of heads, whose attention is computed group by group.
     """
 
     name: str
@@ -180,6 +184,7 @@ class ModelSizes:
     query_width: int
     widest: int
     eager: bool
+    block_choosers: int
     max_positions: int
     carried: int
 
@@ -228,13 +233,14 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     )
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
-    query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
+    query_width = max(_query_rows(layer) or _heads(text) * _query_dim(text) for layer in layers)
     if all(layer.state and not layer.kv_width for layer in sizes):
         query_width = 1  # nothing attends
     if not (vocabulary and hidden and query_width):
         raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
-    indexed = any(INDEXER in weight.name for layer in layers for weight in layer)
-    index_heads = _number(text, "index_n_heads", "indexer_n_heads") if indexed else 0
+    indexed = any(_is_of_indexer(weight) for layer in layers for weight in layer)
+    of_groups = max(_block_choosers(layer) for layer in layers)
+    index_heads = _number(text, "index_n_heads", "indexer_n_heads") if indexed and not of_groups else 0
     return ModelSizes(
         name=checkpoint.name,
         layers=sizes,
@@ -245,6 +251,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
         eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
+        block_choosers=of_groups,
         max_positions=longest_sequence(_number(text, *POSITIONS), text.get("model_type")),
         carried=carried_width(text, hidden, _query_dim(text)),
     )
@@ -252,7 +259,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
 
 def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    known = {FULL, SLIDING, CHUNKED, INDEXED}
+    known = {FULL, SLIDING, CHUNKED, *INDEXED_KINDS}
     if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
@@ -358,7 +365,7 @@ def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
 
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """From the projections where they are apart; from config.json where they are fused or kept as latents (MLA)."""
-    weights = [weight for weight in weights if INDEXER not in weight.name]
+    weights = [weight for weight in weights if not _is_of_indexer(weight)]
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
@@ -374,9 +381,24 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
 
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """Numbers in the key by which an indexer finds a token."""
-    if key := _rows(weights, f"{INDEXER}wk.weight"):
+    if key := _rows(weights, "indexer.wk.weight") or _block_key(weights):
         return key
-    return _number(text, "indexer_head_dim") if _has(weights, f"{INDEXER}index_qk_proj.weight") else 0
+    return _number(text, "indexer_head_dim") if _has(weights, "indexer.index_qk_proj.weight") else 0
+
+
+def _block_key(weights: list[StoredWeight]) -> int:
+    return _rows(weights, "indexer.k_proj.weight") or _rows(weights, "index_k_proj.weight")
+
+
+def _block_choosers(weights: list[StoredWeight]) -> int:
+    """How many heads an indexer has that chooses blocks of tokens, all of which share a key."""
+    key = _block_key(weights)
+    queries = _rows(weights, "indexer.q_proj.weight") or _rows(weights, "index_q_proj.weight")
+    return queries // key if key else 0
+
+
+def _is_of_indexer(weight: StoredWeight) -> bool:
+    return INDEXER.search(weight.name) is not None
 
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
@@ -409,6 +431,10 @@ def largest_matrix(layer: LayerSizes) -> int:
 def is_expert(weight: StoredWeight) -> bool:
     """Whether it is of the experts that are routed to; some families have them beside the MLP, not in it."""
     return EXPERT.search(weight.name) is not None
+
+
+def _query_rows(layer: list[StoredWeight]) -> int:
+    return _rows([weight for weight in layer if not _is_of_indexer(weight)], "q_proj.weight")
 
 
 def _rows(weights: list[StoredWeight], suffix: str) -> int:

@@ -115,7 +115,12 @@ OWN: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("full_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor"), 1.5),
         **dict.fromkeys(("full_attn_beta_factor", "linear_attn_alpha_factor", "mlp_beta_factor"), 0.7),
     },
-    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 2},  # as published
+    "minimax_m3_vl_text": {
+        "layer_types": ["full_attention", "minimax_m3_sparse"] * 2,  # as published
+        "index_n_heads": 2,
+        "index_block_size": 4,
+        "index_topk_blocks": 2,
+    },
     "glm4v_text": SECTIONS,
     "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},
     "glm_ocr_text": SECTIONS,

@@ -28,6 +28,7 @@ FAMILIES = choose(
         "bailing_hybrid",
         "mamba2",
         "minimax",
+        "minimax_m3_vl_text",
         "qwen4_exp_text",
         "glm_moe_dsa",
         "olmo_hybrid",

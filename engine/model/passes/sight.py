@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
-from engine.model.shape import CHUNKED, FULL, INDEXED, SLIDING
+from engine.model.shape import CHUNKED, FULL, INDEXED_KINDS, SLIDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Span:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        assert (self.kind in {FULL, INDEXED, *STATE_KINDS}) == (self.tokens == 0), "these are unbounded, the others not"
+        unbounded = {FULL, *INDEXED_KINDS, *STATE_KINDS}
+        assert (self.kind in unbounded) == (self.tokens == 0), "these are unbounded, the others not"
 
     @property
     def keeps_state(self) -> bool:
@@ -33,6 +34,11 @@ class Span:
     def attends(self) -> bool:
         """Whether the layer has keys and values."""
         return self.kind not in {LINEAR, CONVOLUTION}
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an indexer chooses from what the layer sees."""
+        return self.kind in INDEXED_KINDS
 
     @property
     def is_bounded(self) -> bool:

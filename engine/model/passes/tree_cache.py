@@ -15,7 +15,7 @@ from engine.model.heads.hidden_states import HiddenStates
 from engine.model.passes import tree_attention
 from engine.model.passes.sight import Sight, Span
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
-from engine.model.shape import FULL, INDEXED
+from engine.model.shape import FULL
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
@@ -244,7 +244,7 @@ class IndexedTreeLayer(TreeLayer):
 
 
 def _layer_of(capacity: int, span: Span, form: SlotForm) -> TreeLayer:
-    return IndexedTreeLayer(capacity, span, form) if span.kind == INDEXED else TreeLayer(capacity, span, form)
+    return IndexedTreeLayer(capacity, span, form) if span.is_indexed else TreeLayer(capacity, span, form)
 
 
 class TreeCache(Cache):  # type: ignore[misc]
@@ -436,7 +436,7 @@ class TreeMasks:
 
         On a CPU several rows behind committed ones do: its kernel has no such thing, and each layer would make its own.
         """
-        if self._attention != tree_attention.NAME or not sight.is_causal or span.kind == INDEXED:
+        if self._attention != tree_attention.NAME or not sight.is_causal or span.is_indexed:
             return False
         if sight.rows == 1 and len(self.spans) > 1:  # by kinds; else transformers makes the mask of a window itself
             return not span.is_bounded or span.oldest(sight.oldest_query) <= sight.base  # or pending ones lie before it

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -72,6 +72,8 @@ class LayerStream:
         """
         self.on_wait: OnWait | None = None
         options = options or StreamOptions()
+        # Numbered as in this stream: a self-draft has some of a model's layers, with the numbers that they have there.
+        layouts = [replace(layout, index=index) for index, layout in enumerate(layouts)]
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
         self._device = copy_stream.device if copy_stream else torch.device("cpu")

@@ -122,6 +122,21 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
             model.context.rewind(0)
 
 
+def test_some_layers_of_a_model_are_numbered_as_they_lie_in_their_stream(tmp_path: Path) -> None:
+    """As those that a self-draft has copies of."""
+    model = mixture("mixtral", tmp_path, "nf4")
+    layers, coder = list(model.streamable.network.layers), codec_named("nf4")
+    for index, layer in enumerate(layers[:2]):
+        made = dict(model.streamable.converter.weights(index))
+        for name, weight in made.items():
+            coder.decode(coder.encode(name, weight.clone()), name, weight)
+        layer.load_state_dict(made, assign=True)
+    stream = LayerStream(layers[2:], model.layouts[2:], ["device"] * 2, [coder] * 2)
+    assert sorted(stream.load()) == [0, 1]
+    assert_same(passes(model.context), model.expected)
+    stream.close()
+
+
 @pytest.mark.parametrize("seed", range(choose(2, 12)))
 def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) -> None:
     """From one slot, which no pass can use, to all experts; each pass in the way that a coin decides."""

@@ -1,4 +1,4 @@
-"""Lightning attention: a text in blocks and in several passes, against transformers' module; and decays by themselves."""
+"""Lightning attention: a text in blocks and in several passes, against transformers' module; its decays."""
 
 from pathlib import Path
 
