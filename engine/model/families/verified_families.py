@@ -102,6 +102,7 @@ VERIFIED = frozenset(
         "minicpm3",
         "minimax",
         "minimax_m2",
+        "minimax_m3_vl_text",
         "ministral",
         "ministral3",
         "mistral",
