@@ -88,7 +88,8 @@ Of the architectures that llama.cpp has names for:
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`, `hy_v4`, `minimax-01`, `minimax-m3`.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`, `hy_v4`, `minimax-01`,
+  `minimax-m3`.
 """
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.

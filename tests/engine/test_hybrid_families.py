@@ -57,7 +57,7 @@ def test_a_streamed_target_that_drafts_for_itself_writes_the_same_with_every_bud
     folder = saved(family, tmp_path / "model")
     engine = loaded(LoadOptions(str(folder), "self", weights=weights, place="ssd", cache_dir=str(tmp_path / "cache")))
     plain = answer(engine, PROMPT, "none", 1)[0]
-    # What is decoded from 8 bits computes in 16: passes over more rows may decide a near tie otherwise, behind a third of it.
+    # What is decoded from 8 bits computes in 16: passes over more rows may decide a near tie otherwise, late in a text.
     is_exact = weights == "float32"
     same = len(plain) if is_exact else len(plain) // 3
     for budget in (1, 8, 64, 256) if is_whole() and is_exact else (8,):
