@@ -17,6 +17,7 @@ from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
 from engine.model.passes.block_choice import choose_blocks_of_paths
 from engine.model.passes.light import adoption
+from engine.model.passes.pool_choice import choose_pools_of_paths
 from engine.model.passes.sight import Span
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
@@ -92,6 +93,7 @@ def adapt_layers(layers: Sequence[nn.Module] | nn.ModuleList, name: str) -> None
     put_pairs_apart(layers)
     read_trees(layers, name)
     choose_blocks_of_paths(layers)
+    choose_pools_of_paths(layers)
 
 
 def cache_name(model: Any) -> str:

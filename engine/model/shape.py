@@ -41,6 +41,7 @@ KEY_GROUP = 32  # channels of a key in 8 bits that share a scale, see `engine.mo
 
 # As config.json calls the kinds of layers.
 FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "indexed_attention"
+POOLED = "indexer.index_kpool_compress_gate"  # tells what a token counts for in a pool, and is kept of each
 IN_BLOCKS = "minimax_m3_sparse"  # its indexer chooses blocks of tokens
 INDEXED_KINDS = frozenset({INDEXED, IN_BLOCKS})
 
@@ -382,7 +383,7 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """Numbers in the key by which an indexer finds a token."""
     if key := _rows(weights, "indexer.wk.weight") or _block_key(weights):
-        return key
+        return 2 * key if _has(weights, POOLED) else key
     return _number(text, "indexer_head_dim") if _has(weights, "indexer.index_qk_proj.weight") else 0
 
 

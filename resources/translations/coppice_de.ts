@@ -10570,11 +10570,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
-            <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
-            <translation>sein Indexer fasst die Schlüssel benachbarter Cache-Plätze zusammen, die nicht auf einem Pfad liegen müssen</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/families/refused_families.py" />
             <source>its layers share weights, and none can be brought without the others</source>
             <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
         </message>

@@ -81,15 +81,14 @@ Of the architectures that llama.cpp has names for:
   `kimi-k3`, `maple`, `nanbeige`, `openelm`, `plamo`, `plamo2`, `plamo3`, `plm`, `smallthinker`, `spark2_5`, `talkie`.
 - States of a kind that is not known: `arwkv7`, `deepseek4`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
 - Positions are biases, which a tree does not have: `bloom`, `jais`, `mpt`, `refact`, and `baichuan` of 40 layers.
-- Blocks of what came before are put together: `glm5-next`.
 - Layers are passed several times: `hrm_text`.
 - Text is not written from left to right: `dream`, `llada`, `llada-moe`, `rnd1`.
 - They do not continue text: `bert`, `clef`, `clip`, `eurobert`, `gemma-embedding`, `gemma-embedding2`, `jina-bert-v2`,
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`, `hy_v4`, `minimax-01`,
-  `minimax-m3`.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `glm5-next`, `gptj`, `hy_v4`,
+  `minimax-01`, `minimax-m3`.
 """
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.

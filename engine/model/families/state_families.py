@@ -17,6 +17,8 @@ STATE_FAMILIES = frozenset(
         "bamba",
         "falcon_h1",
         "falcon_mamba",
+        "glm5_next",
+        "glm5_next_text",
         "granitemoehybrid",
         "jamba",
         "kimi_linear",

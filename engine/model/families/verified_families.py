@@ -58,6 +58,7 @@ VERIFIED = frozenset(
         "glm4_moe_lite",
         "glm4v_moe_text",
         "glm4v_text",
+        "glm5_next_text",
         "glm_moe_dsa",
         "glm_ocr_text",
         "gpt2",

@@ -13,6 +13,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.passes import tree_attention
 from engine.model.passes.block_choice import BlockChooser, BlockPlan, BlockScores
+from engine.model.passes.pool_choice import PoolPlan
 from engine.model.passes.sight import Span
 from engine.model.passes.slot_forms import EIGHT_BITS
 from engine.model.passes.tree_cache import IndexedTreeLayer
@@ -66,6 +67,43 @@ def test_blocks_are_chosen_by_positions_of_a_text_and_not_by_slots() -> None:
     seen = plan.slots_in(of_last)[0]
     assert seen[4].nonzero().flatten().tolist() == [4, 5, 8, 9], "the branch's own first nodes, not the chain's"
     assert seen[1].nonzero().flatten().tolist() == [4, 5, 6, 7]
+
+
+def test_pools_are_of_neighbours_on_a_path() -> None:
+    """The tree of the test above; pools of four: one of the text, and one of it with the first nodes of each branch."""
+    parents = [-1, 0, -1, 2, 3]
+    visible = torch.cat([torch.ones(5, 6, dtype=torch.bool), ancestor_mask(parents)], 1)
+    plan = PoolPlan.of(visible, 4)
+    assert plan.pools.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [4, 5, 8, 9]]
+    assert plan.visible.int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 0, 1]]
+    assert [sorted({*row} - {-1}) for row in plan.tails.tolist()] == [[4, 5, 6], [], [4, 5, 8], [], [10]]
+
+
+def test_pools_of_a_later_pass_over_a_tree_are_those_of_one_pass() -> None:
+    """Its rows see of the nodes before them their ancestors alone, and no row tells what others saw."""
+    parents = [-1, 0, -1, 2, 3, 1, 4, 5]
+    visible = torch.cat([torch.ones(8, 5, dtype=torch.bool), ancestor_mask(parents)], 1)
+    whole, later = (PoolPlan.of(rows, 3) for rows in (visible, visible[5:]))
+    for row in range(3):
+        of_both = [plan.pools[plan.visible[number]].tolist() for plan, number in ((whole, row + 5), (later, row))]
+        assert of_both[0] == of_both[1]
+        assert set(whole.tails[row + 5].tolist()) == set(later.tails[row].tolist())
+
+
+def test_trees_over_pooled_keys_are_those_of_paths_alone(tmp_path: Path) -> None:
+    save_tiny("glm5_next", tmp_path)
+    checkpoint = open_checkpoint(str(tmp_path))
+    assert {layer.index_width for layer in model_sizes(checkpoint).layers} == {0, 2 * SMALL["index_head_dim"]}
+    assert len(PROMPT) > SMALL["index_topk"]
+    context = Context(loaded(checkpoint), 48)
+    for length in (len(PROMPT), len(PROMPT) - 1, len(PROMPT) - 3):
+        context.prefill(PROMPT[:length])
+        tokens, parents = random_tree(12, seed=1)
+        assert_paths(context, context.score(tokens, parents), tokens, parents)
+        more, above = random_tree(9, seed=2, pending=12)
+        assert_paths(context, context.score(more, above), [*tokens, *more], [*parents, *above])
+        context.keep(path_to(20, [*parents, *above]))
+        assert_paths(context, context.score(tokens, parents), tokens, parents)
 
 
 def test_a_checkpoint_as_it_was_published_is_sized_and_opened_as_the_library_saves_it(tmp_path: Path) -> None:

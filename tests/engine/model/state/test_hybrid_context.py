@@ -60,7 +60,7 @@ def path_to(node: int, parents: Sequence[int]) -> list[int]:
 @torch.inference_mode()
 def alone(network: Network, text: Sequence[int]) -> Tensor:
     """Logits [tokens, vocabulary] of a plain text, read at once and without a cache."""
-    logits: Tensor = network.model(torch.tensor([list(text)]), use_cache=False).logits[0]
+    logits: Tensor = network.model(input_ids=torch.tensor([list(text)]), use_cache=False).logits[0]
     return logits
 
 
