@@ -21,7 +21,16 @@ from engine.model.families.verified_families import REFUTED
 from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
 from engine.model.safe_config import GET_AGAIN, require_consistent, safe_config
-from engine.model.shape import CHUNKED, IN_BLOCKS, INDEXED_KINDS, SLIDING, no_tree, require_attention
+from engine.model.shape import (
+    CHUNKED,
+    COMPRESSED,
+    COMPRESSED_KINDS,
+    IN_BLOCKS,
+    INDEXED_KINDS,
+    SLIDING,
+    no_tree,
+    require_attention,
+)
 from engine.protocol.sentences import say, shown
 
 transformers.utils.logging.set_verbosity_error()
@@ -45,6 +54,7 @@ CONFIG_FAULTS = (
 MOST_PARTS = 1 << 18  # modules and parameters of a network, which takes some 10 s to make; a hundred thousand are many
 
 # Say that their tokens see all others, by model_type, for what stands before the text in PaliGemma alone.
+COMPRESSING = frozenset({"deepseek_v4"})  # keep what stands for many tokens in place of a state, by model_type
 CAUSAL = frozenset({"gemma", "gemma2"})
 HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
 
@@ -231,6 +241,8 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
     require_attention(name, kinds, text.model_type)
     if IN_BLOCKS in kinds:
         return (Span(IN_BLOCKS),) * len(kinds)  # its network has one mask for all layers
+    if COMPRESSED_KINDS & set(kinds) and window:
+        return (Span(COMPRESSED, window),) * len(kinds)  # all of its layers have the same window
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
     return tuple(Span(kind) if kind in INDEXED_KINDS | STATE_KINDS else bounded.get(kind, Span()) for kind in kinds)
 
@@ -248,7 +260,7 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     if getattr(config, "is_encoder_decoder", False):
         raise no_tree(name, say("it is an encoder-decoder model"))
-    if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES:
+    if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES | COMPRESSING:
         raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))

@@ -16,6 +16,7 @@ from engine.model.families.temperature import scale_by_position
 from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
 from engine.model.passes.block_choice import choose_blocks_of_paths
+from engine.model.passes.compression import compress_paths
 from engine.model.passes.light import adoption
 from engine.model.passes.pool_choice import choose_pools_of_paths
 from engine.model.passes.sight import Span
@@ -94,6 +95,7 @@ def adapt_layers(layers: Sequence[nn.Module] | nn.ModuleList, name: str) -> None
     read_trees(layers, name)
     choose_blocks_of_paths(layers)
     choose_pools_of_paths(layers)
+    compress_paths(layers)
 
 
 def cache_name(model: Any) -> str:

@@ -40,6 +40,7 @@ HEADS = re.compile(r"\w*head_dim")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
+COMPRESSION = "compress_rates"
 CHOOSERS, BLOCKS = "index_n_heads", ("index_block_size", "index_topk_blocks")
 GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
@@ -77,6 +78,7 @@ def require_consistent(config: PreTrainedConfig, name: str) -> None:
     _require_groups_to_choose(made, experts, name)
     _require_shared_keys(made, name)
     _require_blocks_to_choose(made, name)
+    _require_tokens_to_compress(made, name)
 
 
 def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
@@ -199,6 +201,14 @@ def _require_blocks_to_choose(config: Mapping[str, object], name: str) -> None:
         return
     if choosers < 1 or heads % choosers or (of_keys % choosers and choosers % max(1, of_keys)):
         raise _refusal(name, CHOOSERS, choosers, say("a divisor of {count}, the number of heads", count=heads))
+
+
+def _require_tokens_to_compress(config: Mapping[str, object], name: str) -> None:
+    """Every entry of compressed attention stands for some tokens, by the kind of layer."""
+    rates = config.get(COMPRESSION)
+    for kind, tokens in rates.items() if isinstance(rates, dict) else ():
+        if type(tokens) is not int or tokens < 1:
+            raise _refusal(name, f"{COMPRESSION}.{kind}", tokens, say("at least {number}", number=1))
 
 
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:

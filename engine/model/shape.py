@@ -29,10 +29,15 @@ LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their de
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = ("rotary_emb.inv_freq", *DECAYS)  # some checkpoints store what every model computes for itself
 
+# What a token gives to the entries of compressed attention, as DeepSeek V4's network and checkpoints call it.
+TO_ENTRIES = re.compile(r"\bcompressor\.(indexer\.)?(wkv|wgate|kv_proj|gate_proj)\.weight$")
+VALUES_ARE_KEYS = frozenset({"deepseek_v4"})  # by model_type
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 # Of what chooses the tokens that indexed attention reads, as networks and as MiniMax M3's checkpoints call it.
 INDEXER = re.compile(r"\bindexer\.|\bindex_[qk]_(proj|norm)\.")
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
+
+SINKS = ("sinks", "attn_sink")
 
 EXPERT = re.compile(r"(^|\.)(experts|block_sparse_moe\.(in|out)put_linear)\.")  # the second as Granite stores them
 
@@ -44,6 +49,10 @@ FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunke
 POOLED = "indexer.index_kpool_compress_gate"  # tells what a token counts for in a pool, and is kept of each
 IN_BLOCKS = "minimax_m3_sparse"  # its indexer chooses blocks of tokens
 INDEXED_KINDS = frozenset({INDEXED, IN_BLOCKS})
+# Beside a window these attend to entries that stand for many tokens (DeepSeek V4); indexers choose among those of one.
+COMPRESSED, MORE_COMPRESSED = "compressed_sparse_attention", "heavily_compressed_attention"
+COMPRESSED_KINDS = frozenset({COMPRESSED, MORE_COMPRESSED})
+WINDOWED_KINDS = frozenset({SLIDING, COMPRESSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +260,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         heads=max(_heads(text) or max(1, query_width // (_head_dim(text) or 128)), index_heads),
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
-        eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
+        eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, SINKS) for layer in layers),
         block_choosers=of_groups,
         max_positions=longest_sequence(_number(text, *POSITIONS), text.get("model_type")),
         carried=carried_width(text, hidden, _query_dim(text)),
@@ -260,7 +269,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
 
 def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    known = {FULL, SLIDING, CHUNKED, *INDEXED_KINDS}
+    known = {FULL, SLIDING, CHUNKED, *INDEXED_KINDS, *COMPRESSED_KINDS}
     if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
@@ -307,7 +316,8 @@ def _hidden(text: Mapping[str, object]) -> int:
 
 def _query_dim(text: Mapping[str, object]) -> int:
     """Of one head; latent attention puts a part with and a part without positions together."""
-    return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
+    without = _number(text, "qk_nope_head_dim")
+    return without + _number(text, "qk_rope_head_dim") if without else _head_dim(text)
 
 
 def _readers_of_others(name: str, text: Mapping[str, object]) -> set[object]:
@@ -358,7 +368,7 @@ def key_group(width: int) -> int:
 
 def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
     """At most so many, where heads differ from layer to layer; of latents as if all of them were keys."""
-    if _number(text, "kv_lora_rank"):
+    if _number(text, "kv_lora_rank") or text.get("model_type") in VALUES_ARE_KEYS:
         return -(-kv_width // KEY_GROUP)
     head, half = max(1, _head_dim(text)), kv_width // 2
     return -(-half // key_group(head)) - (-half // head)
@@ -367,6 +377,8 @@ def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """From the projections where they are apart; from config.json where they are fused or kept as latents (MLA)."""
     weights = [weight for weight in weights if not _is_of_indexer(weight)]
+    if text.get("model_type") in VALUES_ARE_KEYS:
+        return _head_dim(text)
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
@@ -382,6 +394,8 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
 
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """Numbers in the key by which an indexer finds a token."""
+    if given := sum(weight.shape[0] for weight in weights if TO_ENTRIES.search(weight.name)):
+        return given
     if key := _rows(weights, "indexer.wk.weight") or _block_key(weights):
         return 2 * key if _has(weights, POOLED) else key
     return _number(text, "indexer_head_dim") if _has(weights, "indexer.index_qk_proj.weight") else 0
@@ -442,7 +456,7 @@ def _rows(weights: list[StoredWeight], suffix: str) -> int:
     return next((w.shape[0] for w in weights if w.name.endswith(suffix) and len(w.shape) == 2), 0)
 
 
-def _has(weights: list[StoredWeight], suffix: str) -> bool:
+def _has(weights: list[StoredWeight], suffix: str | tuple[str, ...]) -> bool:
     return any(weight.name.endswith(suffix) for weight in weights)
 
 

@@ -153,6 +153,15 @@ OWN: dict[str, dict[str, Any]] = {
         "chunk_size": 16,
         "n_groups": 2,
     },
+    "deepseek_v4": {
+        "num_key_value_heads": 1,
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 6},
+        "mlp_layer_types": ["hash_moe", "moe"] * 2,
+        "index_topk": 2,
+        "o_groups": 2,
+        "o_lora_rank": 16,
+        "partial_rotary_factor": 0.5,
+    },
     "glm5_next_text": {
         "linear_head_dim": 16,
         "linear_num_heads": 4,

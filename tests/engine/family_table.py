@@ -79,7 +79,7 @@ Of the architectures that llama.cpp has names for:
 
 - The library has no network for `arctic`, `cogvlm`, `deci`, `graniteswitch`, `grok`, `grovemoe`, `k2-horizon`,
   `kimi-k3`, `maple`, `nanbeige`, `openelm`, `plamo`, `plamo2`, `plamo3`, `plm`, `smallthinker`, `spark2_5`, `talkie`.
-- States of a kind that is not known: `arwkv7`, `deepseek4`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
+- States of a kind that is not known: `arwkv7`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
 - Positions are biases, which a tree does not have: `bloom`, `jais`, `mpt`, `refact`, and `baichuan` of 40 layers.
 - Layers are passed several times: `hrm_text`.
 - Text is not written from left to right: `dream`, `llada`, `llada-moe`, `rnd1`.
@@ -87,7 +87,7 @@ Of the architectures that llama.cpp has names for:
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `glm5-next`, `gptj`, `hy_v4`,
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `deepseek4`, `dots3note`, `glm5-next`, `gptj`, `hy_v4`,
   `minimax-01`, `minimax-m3`.
 """
 MODULE_HEAD = '''\

@@ -29,6 +29,7 @@ FAMILIES = choose(
         "mamba2",
         "minimax",
         "minimax_m3_vl_text",
+        "deepseek_v4",
         "qwen4_exp_text",
         "glm_moe_dsa",
         "olmo_hybrid",

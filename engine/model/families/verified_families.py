@@ -31,6 +31,7 @@ VERIFIED = frozenset(
         "deepseek_v2",
         "deepseek_v3",
         "deepseek_v32",
+        "deepseek_v4",
         "diffllama",
         "doge",
         "dots1",

@@ -75,7 +75,7 @@ def why_not(network: Network) -> str:
     """Why passes of a network cannot be recorded; empty where they can."""
     if network.rope is not None:
         return "its rotary embedding depends on the text's length"
-    if any(span.keeps_state or span.is_indexed for span in network.spans):
+    if any(span.keeps_state or span.is_indexed or span.is_compressed for span in network.spans):
         return "it has layers that keep a state or choose tokens"
     if any(hasattr(module, "experts") for module in network.model.modules()):
         return "what runs depends on the experts that are chosen"

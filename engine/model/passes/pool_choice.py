@@ -21,38 +21,45 @@ INDEXER = "Glm5NextTextIndexer"  # as transformers calls the class
 class PoolPlan:
     """The pools of all texts that the rows of a pass see, and what of it is no whole pool yet.
 
-    `pools`: int64 [pools, size], slots in the order of the text. `visible`: bool [rows, pools]. `tails`: int64
-    [rows, size - 1], the slots behind each row's last pool, and -1.
+    `pools`: int64 [pools, reach], slots in the order of the text: those of a pool, behind as many as are wanted of
+    what stands before it, -1 for nothing. `begins`: int64 [pools], the position of the first token of each. `visible`:
+    bool [rows, pools]. `tails`: int64 [rows, size - 1], the slots behind each row's last pool, and -1.
     """
 
     pools: Tensor
+    begins: Tensor
     visible: Tensor
     tails: Tensor
 
     @classmethod
-    def of(cls, visible: Tensor, size: int) -> "PoolPlan":
-        """`visible`: bool [rows, slots], of which the last ones are those of the rows."""
+    def of(cls, visible: Tensor, size: int, before: int = 0) -> "PoolPlan":
+        """`visible`: bool [rows, slots], the last of which are those of the rows; `before`: tokens before a pool."""
         seen_by_all = visible.all(0)
         prefix = len(seen_by_all) if bool(seen_by_all.all()) else int(seen_by_all.to(torch.uint8).argmin())
-        whole = prefix - prefix % size
-        first = torch.arange(whole, device=visible.device).view(-1, size)
-        pools = torch.cat([first, _pools_of_paths(visible[:, whole:], size) + whole])
-        return cls(pools, visible[:, pools[:, -1]], _tails(visible, size))
+        whole, reach = prefix - prefix % size, size + before
+        begins = torch.arange(0, whole, size, device=visible.device)
+        first = (begins[:, None] - before + torch.arange(reach, device=visible.device)).clamp_(min=-1)
+        known = max(0, whole - before)  # from here on every pool may need to know whose ancestors are whose
+        others, lengths = _pools_of_paths(visible[:, known:], size, reach, known, whole)
+        pools = torch.cat([first, torch.where(others < 0, -1, others + known)])
+        return cls(pools, torch.cat([begins, lengths - size]), visible[:, pools[:, -1]], _tails(visible, size))
 
 
-def _pools_of_paths(visible: Tensor, size: int) -> Tensor:
-    """Pools, int64 [pools, size], of paths that begin where one does; `visible`: bool [rows, slots] as of a plan."""
+def _pools_of_paths(visible: Tensor, size: int, reach: int, known: int, whole: int) -> tuple[Tensor, Tensor]:
+    """Pools, int64 [pools, reach], that end behind `whole` tokens of a text, and its lengths up to their ends.
+
+    `visible`: bool [rows, slots], as of `PoolPlan.of`, without the first `known` slots, which all rows see.
+    """
     rows, slots = visible.shape
     numbers = torch.arange(slots, device=visible.device)
     # A slot's ancestors are what stands before it on the path of a row that sees it: its own, where it has one.
     owners = visible.to(torch.uint8).argmax(0)
     owners[slots - min(rows, slots) :] = torch.arange(rows - min(rows, slots), rows, device=visible.device)
     ancestors = visible[owners] & (numbers <= numbers[:, None])
-    lengths = ancestors.sum(1)
-    ends = (ancestors.diagonal() & (lengths % size == 0)).nonzero().flatten()
-    if not len(ends):
-        return numbers.new_empty((0, size))
-    return torch.where(ancestors[ends], numbers, -1).topk(size, sorted=True).values.flip(1)
+    lengths = ancestors.sum(1) + known
+    ends = (ancestors.diagonal() & (lengths % size == 0) & (lengths > whole)).nonzero().flatten()
+    padded = functional.pad(torch.where(ancestors[ends], numbers, -1), (reach, 0), value=-1)
+    return padded.topk(reach, sorted=True).values.flip(1), lengths[ends]
 
 
 def _tails(visible: Tensor, size: int) -> Tensor:

@@ -16,7 +16,7 @@ from engine.model.passes.block_choice import BlockChooser, BlockPlan, BlockScore
 from engine.model.passes.pool_choice import PoolPlan
 from engine.model.passes.sight import Span
 from engine.model.passes.slot_forms import EIGHT_BITS
-from engine.model.passes.tree_cache import IndexedTreeLayer
+from engine.model.passes.tree_cache import CompressedTreeLayer, IndexedTreeLayer
 from engine.model.shape import INDEXED, model_sizes
 from engine.model.state.tree_paths import ancestor_mask
 from tests.campaigns.extent import choose
@@ -33,7 +33,7 @@ def test_more_tokens_are_read_than_an_indexer_may_choose() -> None:
 
 
 # Single tokens are chosen, by layers that share the choice of an earlier one, and of blocks of tokens; beside states.
-QUICK = ("glm_moe_dsa", "qwen4_exp_text", "minimax_m3_vl_text")
+QUICK = ("glm_moe_dsa", "qwen4_exp_text", "minimax_m3_vl_text", "deepseek_v4")
 
 
 @pytest.mark.parametrize("family", choose(QUICK, (*QUICK, "deepseek_v32", "axk2", "hy_v4")))
@@ -104,6 +104,38 @@ def test_trees_over_pooled_keys_are_those_of_paths_alone(tmp_path: Path) -> None
         assert_paths(context, context.score(more, above), [*tokens, *more], [*parents, *above])
         context.keep(path_to(20, [*parents, *above]))
         assert_paths(context, context.score(tokens, parents), tokens, parents)
+
+
+def test_entries_of_committed_tokens_are_made_once_and_forgotten_with_them() -> None:
+    context = Context(made("deepseek_v4"), 48)
+    context.prefill(PROMPT)
+    layers = [layer for layer in context._cache.attention if isinstance(layer, CompressedTreeLayer)]
+    sizes = [4 if "compressed_sparse" in kind else 6 for kind in context.network.model.config.layer_types]
+
+    def remembered() -> list[int]:
+        return [len(entries) for layer in layers for _, entries in layer.entries.values()]
+
+    context.score([5, 6], [-1, 0])
+    assert remembered() == [len(PROMPT) // size for size in sizes]
+    context.keep([0, 1])
+    before = [entries for layer in layers for _, entries in layer.entries.values()]
+    context.score([7], [-1])
+    after = [entries for layer in layers for _, entries in layer.entries.values()]
+    assert [len(entries) for entries in after] == [(len(PROMPT) + 2) // size for size in sizes]
+    assert all(torch.equal(one, other[: len(one)]) for one, other in zip(before, after, strict=True))
+    context.rewind(9)
+    assert remembered() == [9 // size for size in sizes]
+
+
+def test_a_text_that_was_set_aside_is_compressed_as_before() -> None:
+    network = made("deepseek_v4")
+    first, second = Context(network, 48), Context(network, 48)
+    first.prefill(PROMPT)
+    tokens, parents = random_tree(9, seed=4)
+    expected = first.score(tokens, parents)
+    second.prefill(list(range(60, 80)))
+    second.restore(first.copied_text(), len(PROMPT))
+    assert torch.equal(second.score(tokens, parents), expected)
 
 
 def test_a_checkpoint_as_it_was_published_is_sized_and_opened_as_the_library_saves_it(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
             model.context.rewind(0)
 
 
-@pytest.mark.parametrize("family", choose(("minimax_m3_vl",), ("glm5_next", "minimax", "minimax_m3_vl")))
+@pytest.mark.parametrize("family", choose(("minimax_m3_vl",), ("glm5_next", "minimax", "minimax_m3_vl", "deepseek_v4")))
 def test_mixtures_beside_states_and_indexers_stream_with_the_same_bits(family: str, tmp_path: Path) -> None:
     save_tiny(family, tmp_path)
     checkpoint = open_checkpoint(str(tmp_path))
