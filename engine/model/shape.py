@@ -31,6 +31,7 @@ NOT_WEIGHTS = ("rotary_emb.inv_freq", *DECAYS)  # some checkpoints store what ev
 
 # What a token gives to the entries of compressed attention, as DeepSeek V4's network and checkpoints call it.
 TO_ENTRIES = re.compile(r"\bcompressor\.(indexer\.)?(wkv|wgate|kv_proj|gate_proj)\.weight$")
+OF_ENTRIES = re.compile(r"\bcompressor\.(indexer\.)?(ape|position_bias)$")  # a row for every token that one stands for
 VALUES_ARE_KEYS = frozenset({"deepseek_v4"})  # by model_type
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 # Of what chooses the tokens that indexed attention reads, as networks and as MiniMax M3's checkpoints call it.
@@ -395,10 +396,17 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """Numbers in the key by which an indexer finds a token."""
     if given := sum(weight.shape[0] for weight in weights if TO_ENTRIES.search(weight.name)):
-        return given
+        return given + _entry_share(weights)
     if key := _rows(weights, "indexer.wk.weight") or _block_key(weights):
         return 2 * key if _has(weights, POOLED) else key
     return _number(text, "indexer_head_dim") if _has(weights, "indexer.index_qk_proj.weight") else 0
+
+
+def _entry_share(weights: list[StoredWeight]) -> int:
+    """A token's share of the entries of compressed attention; of those of an indexer it gives to two."""
+    tables = [weight.shape for weight in weights if OF_ENTRIES.search(weight.name) and len(weight.shape) == 2]
+    given = 2 if any(_is_of_indexer(weight) for weight in weights) else 1
+    return -(-sum(width // given for _, width in tables) // max(1, tables[0][0])) if tables else 0
 
 
 def _block_key(weights: list[StoredWeight]) -> int:
