@@ -12,6 +12,7 @@ from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
+from engine.model.families.slot_positions import go_by_positions, take_masks
 from engine.model.families.temperature import scale_by_position
 from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
@@ -64,6 +65,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     text = model.config.get_text_config(decoder=True)
     layers = find_layers(model)
     turn_in_part(model)
+    take_masks(model)
     adapt_layers(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME
@@ -91,6 +93,7 @@ def adapt_layers(layers: Sequence[nn.Module] | nn.ModuleList, name: str) -> None
     Raises `ModelError` for layers that cannot hold a tree; `name` is the model's.
     """
     scale_by_position(layers)
+    go_by_positions(layers)
     put_pairs_apart(layers)
     read_trees(layers, name)
     choose_blocks_of_paths(layers)

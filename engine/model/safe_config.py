@@ -204,11 +204,11 @@ def _require_blocks_to_choose(config: Mapping[str, object], name: str) -> None:
 
 
 def _require_tokens_to_compress(config: Mapping[str, object], name: str) -> None:
-    """Every entry of compressed attention stands for some tokens, by the kind of layer."""
+    """Every entry of compressed attention stands for some tokens."""
     rates = config.get(COMPRESSION)
-    for kind, tokens in rates.items() if isinstance(rates, dict) else ():
+    for tokens in rates.values() if isinstance(rates, dict) else ():
         if type(tokens) is not int or tokens < 1:
-            raise _refusal(name, f"{COMPRESSION}.{kind}", tokens, say("at least {number}", number=1))
+            raise _refusal(name, COMPRESSION, tokens, say("at least {number}", number=1))
 
 
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:

@@ -10,6 +10,7 @@ from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.slot_positions import take_masks
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, adapt_layers, find_layers, wrap
 from engine.model.passes.light import adoption
@@ -89,6 +90,7 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
     for index in range(len(layers)):
         if index not in own:
             layers[index] = network.layers[index]
+    take_masks(model)
     adapt_layers([layers[index] for index in own], checkpoint.name)
     stored = {id(module) for index in own for module in layers[index].modules()}
     for name, module in model.named_modules():

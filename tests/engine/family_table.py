@@ -80,7 +80,8 @@ Of the architectures that llama.cpp has names for:
 - The library has no network for `arctic`, `cogvlm`, `deci`, `graniteswitch`, `grok`, `grovemoe`, `k2-horizon`,
   `kimi-k3`, `maple`, `nanbeige`, `openelm`, `plamo`, `plamo2`, `plamo3`, `plm`, `smallthinker`, `spark2_5`, `talkie`.
 - States of a kind that is not known: `arwkv7`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
-- Positions are biases, which a tree does not have: `bloom`, `jais`, `mpt`, `refact`, and `baichuan` of 40 layers.
+- Positions are biases, and there is no network, or no reader yet: `bloom`, `jais`, `mpt`, `refact`, `baichuan` of 40
+  layers.
 - Layers are passed several times: `hrm_text`.
 - Text is not written from left to right: `dream`, `llada`, `llada-moe`, `rnd1`.
 - They do not continue text: `bert`, `clef`, `clip`, `eurobert`, `gemma-embedding`, `gemma-embedding2`, `jina-bert-v2`,

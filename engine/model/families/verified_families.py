@@ -17,6 +17,7 @@ VERIFIED = frozenset(
         "beam",
         "biogpt",
         "bitnet",
+        "bloom",
         "chameleon",
         "codegen",
         "cohere",
@@ -64,6 +65,7 @@ VERIFIED = frozenset(
         "glm_ocr_text",
         "gpt2",
         "gpt_bigcode",
+        "gpt_neo",
         "gpt_neox",
         "gpt_neox_japanese",
         "gpt_oss",
@@ -113,6 +115,7 @@ VERIFIED = frozenset(
         "mixtral",
         "mllama_text_model",
         "modernbert-decoder",
+        "mpt",
         "muse_glimmer_text",
         "muse_spark_text",
         "nanochat",
@@ -158,8 +161,6 @@ VERIFIED = frozenset(
 
 REFUTED = frozenset(
     {
-        "gpt_neo",
         "moshi",
-        "mpt",
     }
 )

@@ -20,7 +20,7 @@ from tests.engine.family_models import VOCABULARY, random_model, tiny_config
 # Nemotron-H is left to the table of families: it reads a text at once otherwise than plain decoding does.
 OTHERS = (
     "qwen3_next", "olmo_hybrid", "bamba", "granitemoehybrid", "lfm2_moe", "kimi_linear", "bailing_hybrid", "mamba2",
-    "qwen4_exp_text", "minimax", "minimax_m3_vl_text", "deepseek_v4",
+    "qwen4_exp_text", "minimax", "minimax_m3_vl_text", "deepseek_v4", "mpt", "bloom", "gpt_neo",
 )  # fmt: skip
 FAMILIES = ("qwen3_5_text", "falcon_h1", "jamba", "lfm2", *choose((), OTHERS))
 TOLERANCE = 2e-4  # of the logits' deviation; a node that reads another branch moves them by whole units
