@@ -59,7 +59,7 @@ class _WindowByPosition:
     """Stands for the table [1, 1, longest, longest] by which GPT-Neo's local attention finds what a token sees."""
 
     def __init__(self, attention: Any) -> None:
-        self._table, self._tokens = attention.bias, attention.config.window_size
+        self._buffers, self._tokens = attention._buffers, attention.config.window_size  # where the table will be
         self._sight: Any = None
         attention.register_forward_pre_hook(self._begin, with_kwargs=True)
 
@@ -68,9 +68,10 @@ class _WindowByPosition:
 
     def __getitem__(self, part: Any) -> Tensor:
         """As of the table; of the running pass bool [1, 1, rows, slots], of which a mask hides what is on no path."""
+        table: Tensor = self._buffers["bias"]
         if self._sight is None:
-            return self._table[part]  # type: ignore[no-any-return]
-        sight = self._sight.on(self._table.device)
+            return table[part]
+        sight = self._sight.on(table.device)
         near: Tensor = sight.query_positions[:, None] - sight.slot_positions(0) < self._tokens
         return near[None, None]
 
