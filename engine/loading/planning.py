@@ -349,6 +349,7 @@ def needs_of(
             widest=sizes.widest,
             value_bytes=dtype.itemsize,
             eager=sizes.eager,
+            block_choosers=sizes.block_choosers,
             state_heads=max((state.heads for state in states), default=0),
             state_width=max((state.width for state in states), default=0),
             routed_width=2 * sizes.hidden * max(each.chosen for each in sizes.layers) if device.type == "cpu" else 0,

@@ -1,7 +1,7 @@
 """What kind of network a checkpoint is for, and whether the checkpoint fills it; settled before weights are loaded."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,13 +15,22 @@ from torch.nn.modules import module
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.refused_families import reason_against
-from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
+from engine.model.families.state_families import DECAYS, STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.families.windowed_families import heeds_window
 from engine.model.passes.sight import Span
 from engine.model.safe_config import GET_AGAIN, require_consistent, safe_config
-from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
+from engine.model.shape import (
+    CHUNKED,
+    COMPRESSED,
+    COMPRESSED_KINDS,
+    IN_BLOCKS,
+    INDEXED_KINDS,
+    SLIDING,
+    no_tree,
+    require_attention,
+)
 from engine.protocol.sentences import say, shown
 
 transformers.utils.logging.set_verbosity_error()
@@ -44,6 +53,9 @@ CONFIG_FAULTS = (
 )
 MOST_PARTS = 1 << 18  # modules and parameters of a network, which takes some 10 s to make; a hundred thousand are many
 
+# Say that their tokens see all others, by model_type, for what stands before the text in PaliGemma alone.
+COMPRESSING = frozenset({"deepseek_v4"})  # keep what stands for many tokens in place of a state, by model_type
+CAUSAL = frozenset({"gemma", "gemma2"})
 HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
 
 
@@ -73,7 +85,15 @@ class Architecture:
                 model = self.model_class._from_config(config, dtype=dtype, attn_implementation=self.attention)
         except CONFIG_FAULTS as error:
             raise unloadable(self.name, error) from error
+        _leave_out(model, DECAYS)
         return model.eval().requires_grad_(False)
+
+
+def _leave_out(model: Any, buffers: Collection[str]) -> None:
+    """Have the network without buffers of these names, which nothing here computes with."""
+    for part in model.modules():
+        for name in part._buffers.keys() & buffers:
+            part._buffers[name] = None
 
 
 class _TooManyPartsError(Exception):
@@ -219,8 +239,12 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
         span = Span(SLIDING, window) if window and heeds_window(text.model_type) else Span()
         return (span,) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
+    if IN_BLOCKS in kinds:
+        return (Span(IN_BLOCKS),) * len(kinds)  # its network has one mask for all layers
+    if COMPRESSED_KINDS & set(kinds) and window:
+        return (Span(COMPRESSED, window),) * len(kinds)  # all of its layers have the same window
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
-    return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)
+    return tuple(Span(kind) if kind in INDEXED_KINDS | STATE_KINDS else bounded.get(kind, Span()) for kind in kinds)
 
 
 def attention_implementation(config: Any, model_class: Any) -> str:
@@ -236,8 +260,10 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     if getattr(config, "is_encoder_decoder", False):
         raise no_tree(name, say("it is an encoder-decoder model"))
-    if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES:
+    if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES | COMPRESSING:
         raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))
+    if getattr(config, "use_bidirectional_attention", None) in {True, "all"} and config.model_type not in CAUSAL:
+        raise no_tree(name, say("its tokens see those behind them"))
     layer_spans(config, name)

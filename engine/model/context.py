@@ -356,7 +356,7 @@ class Context:
 
     def _compute(self, tokens: Tensor, positions: Tensor, mask: Any) -> Tensor:
         """A pass of the network alone: logits [n, vocabulary]."""
-        arguments = {self.network.cache_name: self._cache, "use_cache": True, "attention_mask": mask}
+        arguments = {**self.network.cached(self._cache), "attention_mask": mask}
         return self._run(tokens, positions, 0, position_ids=positions[None], **arguments)
 
     @torch.inference_mode()
@@ -369,8 +369,7 @@ class Context:
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=mask,
-                use_cache=True,
-                **{self.network.cache_name: self._cache},
+                **self.network.cached(self._cache),
             )
         # The next step reads the logits anyway, and the stopwatch then measures the pass. Not the whole device, whose
         # other streams copy the next layers meanwhile.

@@ -1,5 +1,6 @@
 """A transformers model ready to run, wherever its weights are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -11,15 +12,21 @@ from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
+from engine.model.families.slot_positions import go_by_positions, take_masks
 from engine.model.families.temperature import scale_by_position
-from engine.model.families.turned_pairs import put_pairs_apart
+from engine.model.families.turned_pairs import put_pairs_apart, turn_in_part
 from engine.model.passes import tree_attention
+from engine.model.passes.block_choice import choose_blocks_of_paths
+from engine.model.passes.compression import compress_paths
 from engine.model.passes.light import adoption
+from engine.model.passes.pool_choice import choose_pools_of_paths
 from engine.model.passes.sight import Span
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
 from engine.model.state.mixers import read_trees
 from engine.protocol.sentences import say
+
+OWN_CACHES = frozenset({"minimax"})  # by model_type: asked for a cache, these take none but that of their own class
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +55,18 @@ class Network:
     reads_in_one_pass: bool = False
     light_rows: int = 0
 
+    def cached(self, cache: object) -> dict[str, object]:
+        """How the model is handed a cache, which it writes into in any case."""
+        return {self.cache_name: cache, "use_cache": self.model.config.model_type not in OWN_CACHES}
+
 
 def wrap(model: Any, attention: str, name: str) -> Network:
     """The `Network` of a transformers model that is already in place."""
     text = model.config.get_text_config(decoder=True)
     layers = find_layers(model)
-    scale_by_position(layers)
-    put_pairs_apart(layers)
-    read_trees(layers, name)
+    turn_in_part(model)
+    take_masks(model)
+    adapt_layers(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME
     if not is_accelerator(model.device):
@@ -74,6 +85,20 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         cache_name=cache_name(model),
         reads_in_one_pass=reads_in_one_pass(text.to_dict()),
     )
+
+
+def adapt_layers(layers: Sequence[nn.Module] | nn.ModuleList, name: str) -> None:
+    """Make decoder layers of transformers compute over trees what they compute over a path; once for each layer.
+
+    Raises `ModelError` for layers that cannot hold a tree; `name` is the model's.
+    """
+    scale_by_position(layers)
+    go_by_positions(layers)
+    put_pairs_apart(layers)
+    read_trees(layers, name)
+    choose_blocks_of_paths(layers)
+    choose_pools_of_paths(layers)
+    compress_paths(layers)
 
 
 def cache_name(model: Any) -> str:

@@ -40,6 +40,8 @@ HEADS = re.compile(r"\w*head_dim")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
+COMPRESSION = "compress_rates"
+CHOOSERS, BLOCKS = "index_n_heads", ("index_block_size", "index_topk_blocks")
 GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
 SPANS = ("sliding_window", "attention_chunk_size")
@@ -75,6 +77,8 @@ def require_consistent(config: PreTrainedConfig, name: str) -> None:
     _require_experts_to_choose(made, experts, name)
     _require_groups_to_choose(made, experts, name)
     _require_shared_keys(made, name)
+    _require_blocks_to_choose(made, name)
+    _require_tokens_to_compress(made, name)
 
 
 def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
@@ -182,6 +186,29 @@ def _require_groups_to_choose(config: Mapping[str, object], experts: int, name: 
         raise _refusal(name, GROUPS, groups, say("a divisor of {count}, the number of experts", count=experts))
     if not 1 <= chosen <= groups:
         raise _refusal(name, CHOSEN_GROUPS, chosen, say("between {least} and {most}", least=1, most=groups))
+
+
+def _require_blocks_to_choose(config: Mapping[str, object], name: str) -> None:
+    """Every head of an indexer that chooses blocks of tokens does so for as many heads, of a key or of several."""
+    if BLOCKS[0] not in config:
+        return
+    for key in BLOCKS:
+        count = config.get(key)
+        if type(count) is not int or count < 1:
+            raise _refusal(name, key, count, say("at least {number}", number=1))
+    choosers, heads, of_keys = (config.get(key) for key in (CHOOSERS, "num_attention_heads", "num_key_value_heads"))
+    if not isinstance(choosers, int) or not isinstance(heads, int) or not isinstance(of_keys, int):
+        return
+    if choosers < 1 or heads % choosers or (of_keys % choosers and choosers % max(1, of_keys)):
+        raise _refusal(name, CHOOSERS, choosers, say("a divisor of {count}, the number of heads", count=heads))
+
+
+def _require_tokens_to_compress(config: Mapping[str, object], name: str) -> None:
+    """Every entry of compressed attention stands for some tokens."""
+    rates = config.get(COMPRESSION)
+    for tokens in rates.values() if isinstance(rates, dict) else ():
+        if type(tokens) is not int or tokens < 1:
+            raise _refusal(name, COMPRESSION, tokens, say("at least {number}", number=1))
 
 
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:

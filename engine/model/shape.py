@@ -14,7 +14,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.one_pass_families import carried_width
-from engine.model.families.state_families import STATE_FAMILIES, may_keep
+from engine.model.families.state_families import DECAYS, STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.families.whole_experts import experts_come_alone, multiplies_all_experts
@@ -27,11 +27,18 @@ COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 POSITIONS = ("max_position_embeddings", "n_positions")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
-NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
+NOT_WEIGHTS = ("rotary_emb.inv_freq", *DECAYS)  # some checkpoints store what every model computes for itself
 
+# What a token gives to the entries of compressed attention, as DeepSeek V4's network and checkpoints call it.
+TO_ENTRIES = re.compile(r"\bcompressor\.(indexer\.)?(wkv|wgate|kv_proj|gate_proj)\.weight$")
+OF_ENTRIES = re.compile(r"\bcompressor\.(indexer\.)?(ape|position_bias)$")  # a row for every token that one stands for
+VALUES_ARE_KEYS = frozenset({"deepseek_v4"})  # by model_type
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
-INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
+# Of what chooses the tokens that indexed attention reads, as networks and as MiniMax M3's checkpoints call it.
+INDEXER = re.compile(r"\bindexer\.|\bindex_[qk]_(proj|norm)\.")
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
+
+SINKS = ("sinks", "attn_sink")
 
 EXPERT = re.compile(r"(^|\.)(experts|block_sparse_moe\.(in|out)put_linear)\.")  # the second as Granite stores them
 
@@ -40,6 +47,13 @@ KEY_GROUP = 32  # channels of a key in 8 bits that share a scale, see `engine.mo
 
 # As config.json calls the kinds of layers.
 FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "indexed_attention"
+POOLED = "indexer.index_kpool_compress_gate"  # tells what a token counts for in a pool, and is kept of each
+IN_BLOCKS = "minimax_m3_sparse"  # its indexer chooses blocks of tokens
+INDEXED_KINDS = frozenset({INDEXED, IN_BLOCKS})
+# Beside a window these attend to entries that stand for many tokens (DeepSeek V4); indexers choose among those of one.
+COMPRESSED, MORE_COMPRESSED = "compressed_sparse_attention", "heavily_compressed_attention"
+COMPRESSED_KINDS = frozenset({COMPRESSED, MORE_COMPRESSED})
+WINDOWED_KINDS = frozenset({SLIDING, COMPRESSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +182,8 @@ class ModelSizes:
     becomes inside a layer. `max_positions`: the longest sequence in tokens. `carried`: numbers that a prompt which is
     read in one pass takes by the token, see `carried_width`.
     `eager`: attention scores are written out, because no fused kernel computes them as the model means them, or those
-    of an indexer are; `heads` are those of the one that has more.
+    of an indexer are; `heads` are those of the one that has more. `block_choosers`: heads of an indexer that chooses
+    blocks for groups of heads, whose attention is computed group by group.
     """
 
     name: str
@@ -180,6 +195,7 @@ class ModelSizes:
     query_width: int
     widest: int
     eager: bool
+    block_choosers: int
     max_positions: int
     carried: int
 
@@ -228,13 +244,14 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     )
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
-    query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
+    query_width = max(_query_rows(layer) or _heads(text) * _query_dim(text) for layer in layers)
     if all(layer.state and not layer.kv_width for layer in sizes):
         query_width = 1  # nothing attends
     if not (vocabulary and hidden and query_width):
         raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
-    indexed = any(INDEXER in weight.name for layer in layers for weight in layer)
-    index_heads = _number(text, "index_n_heads", "indexer_n_heads") if indexed else 0
+    indexed = any(_is_of_indexer(weight) for layer in layers for weight in layer)
+    of_groups = max(_block_choosers(layer) for layer in layers)
+    index_heads = _number(text, "index_n_heads", "indexer_n_heads") if indexed and not of_groups else 0
     return ModelSizes(
         name=checkpoint.name,
         layers=sizes,
@@ -244,7 +261,8 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         heads=max(_heads(text) or max(1, query_width // (_head_dim(text) or 128)), index_heads),
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
-        eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
+        eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, SINKS) for layer in layers),
+        block_choosers=of_groups,
         max_positions=longest_sequence(_number(text, *POSITIONS), text.get("model_type")),
         carried=carried_width(text, hidden, _query_dim(text)),
     )
@@ -252,7 +270,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
 
 def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    known = {FULL, SLIDING, CHUNKED, INDEXED}
+    known = {FULL, SLIDING, CHUNKED, *INDEXED_KINDS, *COMPRESSED_KINDS}
     if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
@@ -299,7 +317,8 @@ def _hidden(text: Mapping[str, object]) -> int:
 
 def _query_dim(text: Mapping[str, object]) -> int:
     """Of one head; latent attention puts a part with and a part without positions together."""
-    return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
+    without = _number(text, "qk_nope_head_dim")
+    return without + _number(text, "qk_rope_head_dim") if without else _head_dim(text)
 
 
 def _readers_of_others(name: str, text: Mapping[str, object]) -> set[object]:
@@ -350,7 +369,7 @@ def key_group(width: int) -> int:
 
 def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
     """At most so many, where heads differ from layer to layer; of latents as if all of them were keys."""
-    if _number(text, "kv_lora_rank"):
+    if _number(text, "kv_lora_rank") or text.get("model_type") in VALUES_ARE_KEYS:
         return -(-kv_width // KEY_GROUP)
     head, half = max(1, _head_dim(text)), kv_width // 2
     return -(-half // key_group(head)) - (-half // head)
@@ -358,7 +377,9 @@ def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
 
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """From the projections where they are apart; from config.json where they are fused or kept as latents (MLA)."""
-    weights = [weight for weight in weights if INDEXER not in weight.name]
+    weights = [weight for weight in weights if not _is_of_indexer(weight)]
+    if text.get("model_type") in VALUES_ARE_KEYS:
+        return _head_dim(text)
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
@@ -374,9 +395,33 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
 
 def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """Numbers in the key by which an indexer finds a token."""
-    if key := _rows(weights, f"{INDEXER}wk.weight"):
-        return key
-    return _number(text, "indexer_head_dim") if _has(weights, f"{INDEXER}index_qk_proj.weight") else 0
+    if given := sum(weight.shape[0] for weight in weights if TO_ENTRIES.search(weight.name)):
+        return given + _entry_share(weights)
+    if key := _rows(weights, "indexer.wk.weight") or _block_key(weights):
+        return 2 * key if _has(weights, POOLED) else key
+    return _number(text, "indexer_head_dim") if _has(weights, "indexer.index_qk_proj.weight") else 0
+
+
+def _entry_share(weights: list[StoredWeight]) -> int:
+    """A token's share of the entries of compressed attention; of those of an indexer it gives to two."""
+    tables = [weight.shape for weight in weights if OF_ENTRIES.search(weight.name) and len(weight.shape) == 2]
+    given = 2 if any(_is_of_indexer(weight) for weight in weights) else 1
+    return -(-sum(width // given for _, width in tables) // max(1, tables[0][0])) if tables else 0
+
+
+def _block_key(weights: list[StoredWeight]) -> int:
+    return _rows(weights, "indexer.k_proj.weight") or _rows(weights, "index_k_proj.weight")
+
+
+def _block_choosers(weights: list[StoredWeight]) -> int:
+    """How many heads an indexer has that chooses blocks of tokens, all of which share a key."""
+    key = _block_key(weights)
+    queries = _rows(weights, "indexer.q_proj.weight") or _rows(weights, "index_q_proj.weight")
+    return queries // key if key else 0
+
+
+def _is_of_indexer(weight: StoredWeight) -> bool:
+    return INDEXER.search(weight.name) is not None
 
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
@@ -411,11 +456,15 @@ def is_expert(weight: StoredWeight) -> bool:
     return EXPERT.search(weight.name) is not None
 
 
+def _query_rows(layer: list[StoredWeight]) -> int:
+    return _rows([weight for weight in layer if not _is_of_indexer(weight)], "q_proj.weight")
+
+
 def _rows(weights: list[StoredWeight], suffix: str) -> int:
     return next((w.shape[0] for w in weights if w.name.endswith(suffix) and len(w.shape) == 2), 0)
 
 
-def _has(weights: list[StoredWeight], suffix: str) -> bool:
+def _has(weights: list[StoredWeight], suffix: str | tuple[str, ...]) -> bool:
     return any(weight.name.endswith(suffix) for weight in weights)
 
 

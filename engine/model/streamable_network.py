@@ -10,13 +10,11 @@ from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.temperature import scale_by_position
-from engine.model.families.turned_pairs import put_pairs_apart
+from engine.model.families.slot_positions import take_masks
 from engine.model.layer_converter import LayerConverter, open_layer_converter
-from engine.model.network import Network, find_layers, wrap
+from engine.model.network import Network, adapt_layers, find_layers, wrap
 from engine.model.passes.light import adoption
 from engine.model.rope import find_rope
-from engine.model.state.mixers import read_trees
 from engine.model.weight_loader import WeightLoader
 from engine.protocol.sentences import say
 
@@ -92,9 +90,8 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
     for index in range(len(layers)):
         if index not in own:
             layers[index] = network.layers[index]
-    scale_by_position(layers[index] for index in own)
-    put_pairs_apart(layers[index] for index in own)
-    read_trees((layers[index] for index in own), checkpoint.name)
+    take_masks(model)
+    adapt_layers([layers[index] for index in own], checkpoint.name)
     stored = {id(module) for index in own for module in layers[index].modules()}
     for name, module in model.named_modules():
         original = network.model.get_submodule(name)

@@ -10385,6 +10385,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
+            <source>its tokens see those behind them</source>
+            <translation>seine Tokens sehen, was hinter ihnen steht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/architecture.py" />
             <source>one pass over a tree differs from its paths alone</source>
             <translation>ein Durchlauf über einen Baum ergibt etwas anderes als seine Pfade allein</translation>
         </message>
@@ -10565,13 +10570,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
-            <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
-            <translation>sein Indexer fasst die Schlüssel benachbarter Cache-Plätze zusammen, die nicht auf einem Pfad liegen müssen</translation>
+            <source>its layers share weights, and none can be brought without the others</source>
+            <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
-            <source>its layers share weights, and none can be brought without the others</source>
-            <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
+            <source>its layers with attention see a window that is not told of them</source>
+            <translation>seine Schichten mit Attention sehen ein Fenster, das von ihnen nicht gesagt wird</translation>
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />

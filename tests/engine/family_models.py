@@ -110,7 +110,17 @@ ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
 OWN: dict[str, dict[str, Any]] = {
     "axk2": {"n_group": 2, "topk_group": 1},
-    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 2},  # as published
+    "minimax": {
+        "block_size": 8,
+        **dict.fromkeys(("full_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor"), 1.5),
+        **dict.fromkeys(("full_attn_beta_factor", "linear_attn_alpha_factor", "mlp_beta_factor"), 0.7),
+    },
+    "minimax_m3_vl_text": {
+        "layer_types": ["full_attention", "minimax_m3_sparse"] * 2,  # as published
+        "index_n_heads": 2,
+        "index_block_size": 4,
+        "index_topk_blocks": 2,
+    },
     "glm4v_text": SECTIONS,
     "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},
     "glm_ocr_text": SECTIONS,
@@ -142,6 +152,23 @@ OWN: dict[str, dict[str, Any]] = {
         "ssm_state_size": 16,
         "chunk_size": 16,
         "n_groups": 2,
+    },
+    "deepseek_v4": {
+        "num_key_value_heads": 1,
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 6},
+        "mlp_layer_types": ["hash_moe", "moe"] * 2,
+        "index_topk": 2,
+        "o_groups": 2,
+        "o_lora_rank": 16,
+        "partial_rotary_factor": 0.5,
+    },
+    "glm5_next_text": {
+        "linear_head_dim": 16,
+        "linear_num_heads": 4,
+        "index_kpool": 4,
+        "qk_rope_head_dim": 0,
+        "layer_types": ["linear_attention", "indexed_attention"] * 2,
+        "indexer_types": ["full"] * 4,
     },
     "kimi_linear": {"linear_head_dim": 16, "linear_num_heads": 4},
     "mamba2": {"num_heads": 8, "head_dim": 16, "state_size": 16, "chunk_size": 16, "n_groups": 2},

@@ -20,7 +20,7 @@ from engine.model.families.one_pass_families import carried_width
 from engine.model.families.text_backbone import HeadedDecoder
 from engine.model.network import Network, cache_name
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
-from engine.model.passes.tree_cache import IndexedTreeLayer, TreeLayer
+from engine.model.passes.tree_cache import CompressedTreeLayer, IndexedTreeLayer, TreeLayer
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
@@ -247,7 +247,8 @@ def _of_slot(layer: TreeLayer) -> int:
     kept: list[torch.Tensor] = [layer.keys, layer.values] if layer.is_initialized else []
     if isinstance(layer, IndexedTreeLayer) and layer.indexer_keys is not None:
         kept.append(layer.indexer_keys)
-    return sum(tensor.numel() for tensor in kept) // layer.capacity
+    entries = layer.entries.values() if isinstance(layer, CompressedTreeLayer) else ()
+    return sum(tensor.numel() for tensor in kept) // layer.capacity + sum(-(-e.shape[1] // size) for size, e in entries)
 
 
 def _of_texts(reference: Any, network: Network, draft: Network) -> str:

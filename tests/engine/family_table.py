@@ -27,9 +27,10 @@ greedy text with trees of 1, 16 and 64 tokens with `generate`. Written by `pytho
 - *refused*: Coppice says why it does not open it.
 - *untried*: no tiny model of it could be made here. One that opens is probed as it is loaded.
 
-Two networks of this transformers compute something else than was published, and Coppice does not: that of `hy_v4` turns
-halves of a head, and the weights were made for pairs of neighbours (compared with what it makes of weights in another
-order); that of `phimoe` takes the short factors of its rotary embedding for long texts, too.
+Three networks of this transformers compute something else than was published, and Coppice does not: that of `hy_v4`
+turns halves of a head, and the weights were made for pairs of neighbours (compared with what it makes of weights in
+another order); that of `phimoe` takes the short factors of its rotary embedding for long texts, too; that of `minimax`
+turns whole heads, also where config.json says `rotary_dim` (compared here without it).
 
 {counts}
 
@@ -78,16 +79,17 @@ Of the architectures that llama.cpp has names for:
 
 - The library has no network for `arctic`, `cogvlm`, `deci`, `graniteswitch`, `grok`, `grovemoe`, `k2-horizon`,
   `kimi-k3`, `maple`, `nanbeige`, `openelm`, `plamo`, `plamo2`, `plamo3`, `plm`, `smallthinker`, `spark2_5`, `talkie`.
-- States of a kind that is not known: `arwkv7`, `deepseek4`, `minimax-01`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
-- Positions are biases, which a tree does not have: `bloom`, `jais`, `mpt`, `refact`, and `baichuan` of 40 layers.
-- Blocks of what came before are chosen or put together: `glm5-next`, `minimax-m3`.
+- States of a kind that is not known: `arwkv7`, `rwkv6`, `rwkv6qwen2`, `rwkv7`.
+- Positions are biases, and there is no network, or no reader yet: `bloom`, `jais`, `mpt`, `refact`, `baichuan` of 40
+  layers.
 - Layers are passed several times: `hrm_text`.
 - Text is not written from left to right: `dream`, `llada`, `llada-moe`, `rnd1`.
 - They do not continue text: `bert`, `clef`, `clip`, `eurobert`, `gemma-embedding`, `gemma-embedding2`, `jina-bert-v2`,
   `jina-bert-v3`, `llama-embed`, `modern-bert`, `neo-bert`, `nomic-bert`, `nomic-bert-moe`, `pockettts`, `qwen3tts`,
   `t5`, `t5encoder`, `wavtokenizer-dec`.
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
-- There is a network, and no reader yet: `bitnet`, `chameleon`, `dots3note`, `gptj`, `hy_v4`.
+- There is a network, and no reader yet: `bitnet`, `chameleon`, `deepseek4`, `dots3note`, `glm5-next`, `gptj`, `hy_v4`,
+  `minimax-01`, `minimax-m3`.
 """
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.

@@ -34,8 +34,8 @@ from tests.engine.weights.test_packed_stream import stored_layers
 
 pytestmark = pytest.mark.gpu
 CPU, DEVICE = torch.device("cpu"), torch.device("cuda")
-STATES = ("qwen3_5_text", "falcon_h1", "jamba", "lfm2")
-INDEXED = ("glm_moe_dsa", "qwen4_exp_text")
+STATES = ("qwen3_5_text", "falcon_h1", "jamba", "lfm2", "minimax")
+INDEXED = ("glm_moe_dsa", "qwen4_exp_text", "minimax_m3_vl_text", "deepseek_v4")
 TOLERANCE = 1e-3  # of the logits' deviation: sums in another order, in every layer
 MIXES: tuple[list[Tier], ...] = (["ram"] * 4, ["ssd"] * 4, ["device", "ram", "ssd", "ram"])
 

@@ -55,7 +55,8 @@ SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, top_k=40, repetition_pena
 FAMILIES = choose(
     ("glm_moe_dsa",),  # a hybrid is below, with a head
     ("llama", "gemma3_text", "phi3", "gpt_oss", "qwen3_5_text", "jamba", "mamba2", "lfm2", "glm_moe_dsa",
-     "qwen4_exp_text", "gemma3n_text", "llama4_text", "kimi_linear", "falcon_h1"),
+     "qwen4_exp_text", "gemma3n_text", "llama4_text", "kimi_linear", "falcon_h1", "minimax", "minimax_m3_vl",
+     "glm5_next", "deepseek_v4"),
 )  # fmt: skip
 
 # Tables that the engine keeps for every device would stay behind for tests of a real one.

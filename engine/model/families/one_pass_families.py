@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from engine.model.families.verified_families import VERIFIED
 
-# Their layers are handed what belongs to every slot of the cache, not to the rows of the pass. By model_type.
-CHUNK_BY_CHUNK = frozenset({"qwen4_exp_text"})
+# Their layers are handed what belongs to every slot of the cache, not to the rows of the pass, or a mask that the
+# network has made of the one that it was handed. By model_type.
+CHUNK_BY_CHUNK = frozenset({"bloom", "mpt", "qwen4_exp_text"})
 PER_LAYER = "hidden_size_per_layer_input"  # of every token, a vector for every layer: more than its hidden states
 # Layers that read the keys and values of earlier ones: before the first of them Gemma 4's network drops all rows that
 # nobody asks for, so that a chunk is longer than what is left of it.

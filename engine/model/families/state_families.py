@@ -17,6 +17,8 @@ STATE_FAMILIES = frozenset(
         "bamba",
         "falcon_h1",
         "falcon_mamba",
+        "glm5_next",
+        "glm5_next_text",
         "granitemoehybrid",
         "jamba",
         "kimi_linear",
@@ -25,6 +27,7 @@ STATE_FAMILIES = frozenset(
         "lfm3",
         "mamba",
         "mamba2",
+        "minimax",
         "nemotron_h",
         "olmo_hybrid",
         "qwen3_5",
@@ -36,6 +39,9 @@ STATE_FAMILIES = frozenset(
         "qwen4_exp_text",
     }
 )
+
+# What MiniMax's layers compute of their numbers alone, and its checkpoints hold all the same.
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 
 
 def may_keep(family: object, kind: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 Shapes = Mapping[str, tuple[int, ...]]
 PROJECTS_KEYS = re.compile(r"\b(k_proj|kv_a_proj\w*|qkv_proj)\.")
+LIGHTNING = ("self_attn.qkv_proj.weight", "self_attn.output_gate.weight")  # of attention without a softmax (MiniMax)
 LOOKUP = "ple."  # of n-grams of tokens, beside a state
 NGRAM = 3  # tokens, where config.json leaves it to the configuration class
 HEAD_DIM = 128  # of keys, where config.json leaves it to the configuration class
@@ -61,6 +62,8 @@ def _with_lookup(own: StateSizes, shapes: Shapes, text: Mapping[str, object]) ->
 
 
 def _of_state(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None:
+    if _is_lightning(shapes):
+        return _of_lightning(shapes, text)
     part = _part(shapes)
     convolutions = [shape for name, shape in shapes.items() if _is_convolution(name) and len(shape) == 3]
     if part is None or not convolutions:
@@ -96,8 +99,23 @@ def _of_state(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None:
     )
 
 
+def _is_lightning(shapes: Shapes) -> bool:
+    return all(name in shapes for name in LIGHTNING)
+
+
+def _of_lightning(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None:
+    heads, width = _number(text, "num_attention_heads"), shapes[LIGHTNING[1]][0]
+    if not heads or width % heads:
+        return None
+    return StateSizes(
+        state=width * (width // heads), tail=0, node=2 * width + heads, node_inputs=0, heads=heads, width=2 * width
+    )
+
+
 def has_attention(shapes: Shapes) -> bool:
     """Whether such a layer, of a family with layers that keep a state, has keys and values."""
+    if _is_lightning(shapes):
+        return False
     part = _part(shapes)
     return any(PROJECTS_KEYS.search(name) and not (part and name.startswith(part)) for name in shapes)
 

@@ -17,6 +17,7 @@ VERIFIED = frozenset(
         "beam",
         "biogpt",
         "bitnet",
+        "bloom",
         "chameleon",
         "codegen",
         "cohere",
@@ -31,6 +32,7 @@ VERIFIED = frozenset(
         "deepseek_v2",
         "deepseek_v3",
         "deepseek_v32",
+        "deepseek_v4",
         "diffllama",
         "doge",
         "dots1",
@@ -58,10 +60,12 @@ VERIFIED = frozenset(
         "glm4_moe_lite",
         "glm4v_moe_text",
         "glm4v_text",
+        "glm5_next_text",
         "glm_moe_dsa",
         "glm_ocr_text",
         "gpt2",
         "gpt_bigcode",
+        "gpt_neo",
         "gpt_neox",
         "gpt_neox_japanese",
         "gpt_oss",
@@ -100,7 +104,9 @@ VERIFIED = frozenset(
         "mellum",
         "mimo_v2_flash",
         "minicpm3",
+        "minimax",
         "minimax_m2",
+        "minimax_m3_vl_text",
         "ministral",
         "ministral3",
         "mistral",
@@ -109,6 +115,7 @@ VERIFIED = frozenset(
         "mixtral",
         "mllama_text_model",
         "modernbert-decoder",
+        "mpt",
         "muse_glimmer_text",
         "muse_spark_text",
         "nanochat",
@@ -154,8 +161,6 @@ VERIFIED = frozenset(
 
 REFUTED = frozenset(
     {
-        "gpt_neo",
         "moshi",
-        "mpt",
     }
 )

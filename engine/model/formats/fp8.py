@@ -2,7 +2,8 @@
 
 transformers' `FineGrainedFP8Config`: `weight` in e4m3 beside `weight_scale_inv` for blocks (128 x 128 nearly always),
 for the whole tensor, or for each row. Weights whose sizes are no multiples of the block's have smaller blocks at their
-ends. Scales of activations are of no use here: nothing is ever computed in 8 bits.
+ends. Scales of activations are of no use here: nothing is ever computed in 8 bits. DeepSeek V4's experts have 4 bits
+beside those: MXFP4, two numbers in a byte.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from engine.model.decoding.chunks import in_chunks
 from engine.model.decoding.float8 import BIAS, has_bits_of_float16, lessened, widened
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.mxfp4 import powers_of_two
+from engine.model.formats.nvfp4 import CODES, EXPONENTS, MXFP4_GROUP, Float4
+from engine.model.formats.nvfp4 import SCALES as SCALES_OF_GROUPS
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import UNIT_PLACES
 from engine.model.products.arrays import array
@@ -30,6 +33,7 @@ ONE_BLOCK = 62  # of so many numbers, as a power of two
 LARGEST_SCALE = 1e36  # times `BIAS` it is still a number
 
 WEIGHT, SCALE = "weight", "scale"
+BYTES, MXFP4 = ("I8", "U8"), Float4("MXFP4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,19 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
                     name, tensor, say("has scales of the shape {scales} for {shape}", scales=shapes[0], shape=shapes[1])
                 )
             found[tensor] = PackedWeight(tensor, info.shape, {WEIGHT: info, SCALE: tensors[scale]}, form)
+        elif info.dtype in BYTES and len(info.shape) == 2:
+            scale = next((other for other in _scales_of(tensor) if other in tensors), None)
+            if scale is not None and info.elements and _is_of_groups(info, tensors[scale]):
+                shape = info.shape[0], 2 * info.shape[1]
+                found[tensor] = PackedWeight(tensor, shape, {CODES: info, SCALES_OF_GROUPS: tensors[scale]}, MXFP4)
     return found
+
+
+def _is_of_groups(codes: TensorInfo, scale: TensorInfo) -> bool:
+    """Whether these are exponents of the groups of MXFP4 in bytes of two numbers."""
+    rows, columns = codes.shape
+    groups = 2 * columns // MXFP4_GROUP
+    return scale.dtype in EXPONENTS and scale.shape == (rows, groups) and groups * MXFP4_GROUP == 2 * columns
 
 
 def _block_size(name: str, packing: Mapping[str, object]) -> tuple[int, int] | None:

@@ -35,7 +35,7 @@ EXPONENTS: tuple[str, ...] = ("U8", "F8_E8M0")
 
 @dataclass(frozen=True, slots=True)
 class Float4:
-    """`codes` uint8 [rows, columns / 2], the first number low, times `scales` [rows, groups].
+    """`codes` bytes [rows, columns / 2], the first number low, times `scales` [rows, groups].
 
     Scales are e4m3, times the number in `whole` or by it (`divides`); or bytes that are exponents, as e8m0 has them.
     """
@@ -54,13 +54,13 @@ class Float4:
             if WHOLE in parts:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole
-            out[rows].copy_(fused(_scaled, out.device)(parts[CODES][rows], scales))
+            out[rows].copy_(fused(_scaled, out.device)(parts[CODES][rows].view(torch.uint8), scales))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
 
     def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        codes, scales = parts[CODES], parts[SCALES]
+        codes, scales = parts[CODES].view(torch.uint8), parts[SCALES]
         steps = _every_scale(scales.dtype == torch.float8_e4m3fn)
         if WHOLE in parts:
             whole = parts[WHOLE].reshape(-1)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from engine.model.one_pass.chunked_calls import Chunk
-from engine.model.passes.sight import Span
+from engine.model.passes.sight import Sight, Span
 from engine.model.passes.tree_cache import TreeCache, TreeMasks
 
 
@@ -25,7 +25,8 @@ class ChunkMasks:
         self.argument = masks.argument(stand_ins, cache)  # of the network, in place of `TreeMasks.build`
 
     def enter(self, chunk: Chunk) -> None:
-        """Tell the cache layers of bounded span which slots a chunk leaves out."""
+        """Tell the cache which rows run, and its layers of bounded span which slots a chunk leaves out."""
+        self._cache.sight = Sight.of_text(self._begin + chunk.begin, self._begin + chunk.end)
         for layer in self._bounded:
             layer.start = layer.span.oldest(self._begin + chunk.begin)
 

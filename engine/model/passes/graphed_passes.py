@@ -23,7 +23,6 @@ from engine import accelerator
 from engine.model.network import Network
 from engine.model.passes.sight import Sight, Span
 from engine.model.passes.tree_cache import FixedSlots, TreeCache, TreeMasks
-from engine.model.shape import INDEXED
 
 MOST_ROWS = 128  # of a pass; the rows of one fill a GPU by themselves
 SLOTS = 512  # a graph attends to a multiple of so many slots, and the text grows by as many before others are recorded
@@ -76,7 +75,7 @@ def why_not(network: Network) -> str:
     """Why passes of a network cannot be recorded; empty where they can."""
     if network.rope is not None:
         return "its rotary embedding depends on the text's length"
-    if any(span.keeps_state or span.kind == INDEXED for span in network.spans):
+    if any(span.keeps_state or span.is_indexed or span.is_compressed for span in network.spans):
         return "it has layers that keep a state or choose tokens"
     if any(hasattr(module, "experts") for module in network.model.modules()):
         return "what runs depends on the experts that are chosen"

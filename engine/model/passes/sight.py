@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
-from engine.model.shape import CHUNKED, FULL, INDEXED, SLIDING
+from engine.model.shape import CHUNKED, COMPRESSED, FULL, INDEXED_KINDS, WINDOWED_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Span:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        assert (self.kind in {FULL, INDEXED, *STATE_KINDS}) == (self.tokens == 0), "these are unbounded, the others not"
+        unbounded = {FULL, *INDEXED_KINDS, *STATE_KINDS}
+        assert (self.kind in unbounded) == (self.tokens == 0), "these are unbounded, the others not"
 
     @property
     def keeps_state(self) -> bool:
@@ -35,19 +36,29 @@ class Span:
         return self.kind not in {LINEAR, CONVOLUTION}
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether the layer also sees what stands for tokens before its window."""
+        return self.kind == COMPRESSED
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an indexer chooses from what the layer sees."""
+        return self.kind in INDEXED_KINDS
+
+    @property
     def is_bounded(self) -> bool:
         """Whether a query may be too far behind a token to see it."""
         return self.tokens > 0
 
     def oldest(self, position: int) -> int:
         """The first position that a query at `position` sees."""
-        if self.kind == SLIDING:
+        if self.kind in WINDOWED_KINDS:
             return max(0, position - self.tokens + 1)
         return position - position % self.tokens if self.kind == CHUNKED else 0
 
     def reaches(self, queries: Tensor, keys: Tensor) -> Tensor:
         """bool [queries, keys]: whether each query position (int64) is near enough to each key position (int64)."""
-        if self.kind == SLIDING:
+        if self.kind in WINDOWED_KINDS:
             return queries[:, None] - keys[None, :] < self.tokens
         assert self.kind == CHUNKED, "full attention needs no such mask"
         return queries[:, None] // self.tokens == keys[None, :] // self.tokens

@@ -27,6 +27,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from engine.accelerator import is_accelerator
+from engine.model.passes.block_choice import BlockScores
 from engine.model.passes.slot_forms import PackedStates
 from engine.own_thread import threads_allowed, threads_for
 
@@ -44,7 +45,8 @@ ALIGNMENT = 8  # numbers: CUDA's kernels copy a mask whose rows begin elsewhere,
 NAMES_ATTENTION = re.compile(r"_attn_implementation\s*(==|!=|in\b|not in\b)\s*[(\[]?\s*[\"'](eager|sdpa)")
 
 # gemma4 asks whether it may drop rows whose outputs nobody reads: the last ones stay, as this attention has them.
-HARMLESS = ("transformers.models.gemma4.", "transformers.models.gemma4_unified.")
+# MiniMax M3 makes masks of blocks for these two; here they are made for the heads of one group at a time.
+HARMLESS = ("transformers.models.gemma4.", "transformers.models.gemma4_unified.", "transformers.models.minimax_m3_vl.")
 
 
 def adopt(model: nn.Module) -> bool:
@@ -87,6 +89,9 @@ def tree_attention(
     row i sees all slots but the last rows - 1 - i. What networks ask for besides (biases of positions) is left to the
     library's function.
     """
+    chosen = others.pop("block_indices", None)
+    if isinstance(chosen, BlockScores):
+        return _by_choice(module, query, key, value, chosen.seen(attention_mask), scaling), None
     rows, slots = query.shape[2], key.shape[2]
     is_plain = _is_plain(query, attention_mask, dropout, others)
     if is_plain and isinstance(key, PackedStates) and isinstance(value, PackedStates):
@@ -114,6 +119,24 @@ def _by_heads(
         some = query[:, begin * group : end * group]
         found.append(tree_attention(module, some, key.heads(begin, end), value.heads(begin, end), mask, 0.0, scale)[0])
     return found[0] if len(found) == 1 else torch.cat(found, 2)
+
+
+def _by_choice(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, seen: Tensor, scale: float | None
+) -> Tensor:
+    """The same where groups of heads see different slots: `seen`, bool [groups, rows, slots]."""
+    groups, shared, found = len(seen), key.shape[1], []
+    queries = query.shape[1] // groups
+    for group in range(groups):
+        begin = group * shared // groups  # several groups may share a head
+        keys, values = (_heads(states, begin, begin + max(1, shared // groups)) for states in (key, value))
+        some = query[:, group * queries : (group + 1) * queries]
+        found.append(tree_attention(module, some, keys, values, seen[None, group : group + 1], 0.0, scale)[0])
+    return torch.cat(found, 2)
+
+
+def _heads(states: Tensor, begin: int, end: int) -> Tensor:
+    return states.heads(begin, end) if isinstance(states, PackedStates) else states[:, begin:end]
 
 
 def heads_at_once(key: Tensor, value: Tensor) -> int:

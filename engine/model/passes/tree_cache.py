@@ -15,7 +15,7 @@ from engine.model.heads.hidden_states import HiddenStates
 from engine.model.passes import tree_attention
 from engine.model.passes.sight import Sight, Span
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
-from engine.model.shape import FULL, INDEXED
+from engine.model.shape import FULL
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
@@ -243,8 +243,42 @@ class IndexedTreeLayer(TreeLayer):
         self._indexed, self.indexer_position_ids = 0, None
 
 
+class CompressedTreeLayer(IndexedTreeLayer):
+    """A layer whose keys are its values, and which attends to entries that stand for many tokens of a text.
+
+    What every token gives to them is kept as of an indexer; `entries` are those of committed tokens, [entries, width]
+    in the order of the text, with how many tokens each stands for, by whoever made them.
+    """
+
+    def __init__(self, capacity: int, span: Span, form: SlotForm = AS_COMPUTED) -> None:
+        super().__init__(capacity, span, form)
+        self.entries: dict[int, tuple[int, Tensor]] = {}
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Append n keys; what is returned for values has no numbers."""
+        return super().update(key_states, value_states[..., :0])
+
+    def crop(self, max_length: int) -> None:
+        """As of keys, and of entries that stand for some of them."""
+        super().crop(max_length)
+        for maker, (size, entries) in self.entries.items():
+            self.entries[maker] = size, entries[: max_length // size]
+
+    def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
+        """As of keys."""
+        self.entries = {}
+        super().restore(slots, length, device)
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays."""
+        self.entries = {}
+        super().reset()
+
+
 def _layer_of(capacity: int, span: Span, form: SlotForm) -> TreeLayer:
-    return IndexedTreeLayer(capacity, span, form) if span.kind == INDEXED else TreeLayer(capacity, span, form)
+    if span.is_compressed:
+        return CompressedTreeLayer(capacity, span, form)
+    return IndexedTreeLayer(capacity, span, form) if span.is_indexed else TreeLayer(capacity, span, form)
 
 
 class TreeCache(Cache):  # type: ignore[misc]
@@ -265,6 +299,7 @@ class TreeCache(Cache):  # type: ignore[misc]
         states = [layer for layer in self.layers if isinstance(layer, StateLayer)]
         self.states = StateCache(states, capacity, snapshots)
         self.hidden: HiddenStates | None = None
+        self.sight = Sight.of_text(0, 0)  # of the running pass
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:
@@ -386,6 +421,7 @@ class TreeMasks:
 
         Made on the device. None where the attention sees by itself what is seen.
         """
+        cache.sight = sight
         if not cache.attention:
             return None
         there: Sight | None = None
@@ -436,7 +472,7 @@ class TreeMasks:
 
         On a CPU several rows behind committed ones do: its kernel has no such thing, and each layer would make its own.
         """
-        if self._attention != tree_attention.NAME or not sight.is_causal or span.kind == INDEXED:
+        if self._attention != tree_attention.NAME or not sight.is_causal or span.is_indexed:
             return False
         if sight.rows == 1 and len(self.spans) > 1:  # by kinds; else transformers makes the mask of a window itself
             return not span.is_bounded or span.oldest(sight.oldest_query) <= sight.base  # or pending ones lie before it

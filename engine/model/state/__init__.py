@@ -9,6 +9,8 @@ modules run both; what differs in a tree is done by two functions that they call
   It asks `layer.state` for the state at the root and `layer.tree.paths` for the tree, and hands to `layer.add` what the
   new nodes write, with the function that takes a state along a path of them. A further kind of layer is one such
   function, and its families in `families/state_families.py`. Those of `mixers.IN_CHAINS` are replaced in chains too.
+- `lightning.LightningMixer` stands in for a `forward` that keeps its state in a cache of its own; `mixers.WHOLE` names
+  the modules that are replaced so.
 - `node_mixer.NodeMixer` stands in for `forward` of a module that reads a few inputs back from each token: in a tree it
   is the module's own, with the nodes as its batch, each behind what stands before it on its path.
 - `state_layer.StateLayer` is what the module takes for its layer of the cache: state and convolution tail at the root,

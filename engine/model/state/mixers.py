@@ -12,6 +12,7 @@ from transformers.activations import ACT2FN
 
 from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
+from engine.model.state.lightning import LightningMixer
 from engine.model.state.mamba1 import mamba1_advance, mamba1_tree
 from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
 from engine.model.state.node_mixer import PER_NODE, NodeMixer
@@ -85,6 +86,8 @@ SCANS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "mamba2_chunk_scan": _mamba2,
     "mamba_selective_scan": _mamba1,
 }
+# By the names of transformers' classes: modules that keep a state and are replaced as a whole.
+WHOLE: dict[str, Callable[[Any], Callable[..., Any]]] = {"MiniMaxLightningAttention": LightningMixer}
 IN_CHAINS = frozenset({"mamba_selective_scan"})  # it begins every text anew, so that it cannot go on with one
 
 
@@ -135,6 +138,9 @@ def read_trees(layers: Iterable[nn.Module], name: str) -> None:
             if not isinstance(module.forward, NodeMixer):
                 module.forward = NodeMixer(module)
         inside = {part for module in apart for part in module.modules()}
+        for module in layer.modules():
+            if (mixer := WHOLE.get(type(module).__name__)) and not isinstance(module.forward, LightningMixer):
+                module.forward = mixer(module)
         for module in filter(lambda module: module not in inside, layer.modules()):
             called = set(_code_of(module).__code__.co_names) if hasattr(type(module), "forward") else set()
             if not called & {TAIL, STATE} or isinstance(module.forward, TreeMixer):

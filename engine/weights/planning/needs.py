@@ -81,9 +81,9 @@ class PassShape:
     """The widths, in numbers, that determine the buffers of one pass; `value_bytes` per number.
 
     `query_width` is that of all heads together, `widest` the most numbers a token becomes inside a layer. `eager`:
-    attention scores are stored. `routed_width`: of a mixture on a processor, what all experts of a token read and write
-    in float32. `state_heads` and `state_width`: of a layer that keeps a state, keys and values of all
-    heads together.
+    attention scores are stored, otherwise those of `block_choosers` heads of an indexer. `routed_width`: of a mixture
+    on a processor, what all experts of a token read and write in float32. `state_heads` and `state_width`: of a layer
+    that keeps a state, keys and values of all heads together.
     """
 
     vocabulary: int
@@ -93,6 +93,7 @@ class PassShape:
     widest: int
     value_bytes: int
     eager: bool = False
+    block_choosers: int = 0
     state_heads: int = 0
     state_width: int = 0
     routed_width: int = 0
@@ -110,7 +111,7 @@ class PassShape:
         masks = rows * slots * (1 + value)
         stream = rows * self.hidden * (4 * value + 8)  # the residual stream, its copies, and its norm in float32
         spread = slots * self.query_width * (2 * value + 4)  # keys and values for every head, and a kernel's copy
-        scores = rows * slots * self.heads * EAGER_SCORE_BYTES if self.eager else 0
+        scores = rows * slots * (self.heads if self.eager else self.block_choosers) * EAGER_SCORE_BYTES
         attention = 3 * rows * self.query_width * value + spread + scores
         scan = rows * (self.state_heads * nodes * STATE_SCORE_BYTES + STATE_COPIES * 4 * self.state_width)
         widest = 3 * rows * self.widest * value + 4 * rows * self.routed_width
@@ -185,7 +186,7 @@ class ModelNeeds:
 
 def merged(draft: ModelNeeds, heads: ModelNeeds) -> ModelNeeds:
     """Of two that draft side by side, one after the other: the weights of both, and the buffers of the wider one."""
-    widths = ("vocabulary", "hidden", "heads", "query_width", "widest", "value_bytes", "eager")
+    widths = ("vocabulary", "hidden", "heads", "query_width", "widest", "value_bytes", "eager", "block_choosers")
     widest = {name: max(getattr(draft.shape, name), getattr(heads.shape, name)) for name in widths}
     return replace(
         draft,

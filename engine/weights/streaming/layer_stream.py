@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -72,6 +72,7 @@ class LayerStream:
         """
         self.on_wait: OnWait | None = None
         options = options or StreamOptions()
+        layouts = _numbered(layouts)
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
         self._device = copy_stream.device if copy_stream else torch.device("cpu")
@@ -220,3 +221,8 @@ class LayerStream:
         has_experts = self._experts is not None and index in self._split
         has_all = not has_experts or (self._experts is not None and self._experts.stays(index))
         return has_all and self._store.is_resident(index) and self._bindings[index].is_settled
+
+
+def _numbered(layouts: Sequence[LayerLayout]) -> list[LayerLayout]:
+    """Numbered as in their stream: a self-draft has some of a model's layers, with the numbers that they have there."""
+    return [replace(layout, index=index) for index, layout in enumerate(layouts)]

@@ -59,7 +59,7 @@ def test_a_span_knows_its_oldest_position_and_what_is_in_reach() -> None:
     [
         (transformers.RwkvConfig(), "recurrent state"),
         (transformers.RecurrentGemmaConfig(), "recurrent state"),
-        (transformers.MiniMaxConfig(), "linear attention"),
+        (transformers.CONFIG_MAPPING["unlimited_ocr_text"](), "reference sliding attention"),
         (transformers.T5Config(), "encoder-decoder"),
     ],
 )

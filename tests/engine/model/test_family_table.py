@@ -14,7 +14,7 @@ from tests.engine.family_table import TABLE, gguf_section, read_table, refuted, 
 # indexed attention under names that the wrapper's checkpoints have, n-grams of tokens, nothing that attends.
 REMADE = (
     "llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next", "nemotron_h", "mistral_large4", "qwen4_exp",
-    "falcon_mamba",
+    "falcon_mamba", "minimax", "glm5_next", "deepseek_v4", "bloom",
 )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ from tests.engine.tiny_models import tiny_network
 # a cache of two entries for a layer; hidden states side by side; experts with written scores.
 OTHERS = (
     "gpt_oss", "falcon_h1", "nemotron_h", "mamba2", "kimi_linear", "jamba", "longcat_flash", "hy_v4", "gemma4_text",
-    "gptj", "falcon", "dbrx",
+    "gptj", "falcon", "dbrx", "minimax", "minimax_m3_vl_text",
+    "deepseek_v4",
 )  # fmt: skip
 FAMILIES = ("gemma3_text", "llama4_text", "qwen3_5_text", "glm_moe_dsa", *choose((), OTHERS))
 ROWS = 8

@@ -8,12 +8,13 @@ import torch
 import transformers
 
 from engine.errors import ModelError
-from engine.model.architecture import open_architecture
+from engine.model.architecture import open_architecture, require_tree
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.refused_families import REASONS, REASONS_OF_KINDS
 from engine.model.families.text_backbone import decoder_class, scaled
 from engine.model.families.wrapper_names import WRAPPERS, transforms_of_wrapper
 from engine.model.safetensors_header import TensorInfo
+from tests.engine.family_models import tiny_config
 
 
 @pytest.mark.parametrize("family", ["paddleocr_vl", "step3p7", "granite4_vision"])
@@ -54,6 +55,19 @@ def test_a_family_that_cannot_hold_a_tree_is_refused_by_its_name_alone(kind: str
     assert REASONS[kind] in str(refusal.value.message)
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"), [("step3p5", True), ("step3p7", True), ("gemma3_text", True), ("gemma4_text", "all")]
+)
+def test_a_model_whose_tokens_see_those_behind_them_is_refused(kind: str, said: object) -> None:
+    causal = tiny_config(kind)
+    text = causal.get_text_config(decoder=True)
+    require_tree(text, None, "m")
+    text.use_bidirectional_attention = said
+    with pytest.raises(ModelError) as refusal:
+        require_tree(text, None, "m")
+    assert "see those behind them" in str(refusal.value.message)
+
+
 @pytest.mark.parametrize(("kind", "key"), sorted(REASONS_OF_KINDS))
 def test_so_are_some_models_of_families_that_can(kind: str, key: str) -> None:
     config = {"model_type": kind, "num_hidden_layers": 1}
@@ -61,4 +75,5 @@ def test_so_are_some_models_of_families_that_can(kind: str, key: str) -> None:
         open_architecture(Checkpoint("m", "m", Path("m"), {**config, key: True}, (), {}))
     assert REASONS_OF_KINDS[kind, key] in str(refusal.value.message)
     tensor = TensorInfo("F32", (1,), Path("m"), 0, 4)
-    assert open_architecture(Checkpoint("m", "m", Path("m"), {**config, key: False}, (), {"a": tensor})).kind == kind
+    without = {**config, key: None if key == "sliding_window" else False}
+    assert open_architecture(Checkpoint("m", "m", Path("m"), without, (), {"a": tensor})).kind == kind

@@ -48,8 +48,8 @@ FAMILIES = choose(
     (
         "afmoe", "cohere2_moe", "deepseek_v2", "deepseek_v3", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
         "gemma4_text", "glm4_moe", "glm4_moe_lite", "gpt_oss", "granitemoe", "hunyuan_v1_moe", "jamba", "lfm2_moe",
-        "minimax", "minimax_m2", "mixtral", "nemotron_h", "olmoe", "phimoe", "qwen2_moe", "qwen3_5_moe_text",
-        "qwen3_moe", "qwen3_next", "solar_open",
+        "minimax", "minimax_m2", "minimax_m3_vl_text", "mixtral", "nemotron_h", "olmoe", "phimoe", "qwen2_moe",
+        "qwen3_5_moe_text", "qwen3_moe", "qwen3_next", "solar_open",
     ),
 )  # fmt: skip
 NOT_FOLLOWED = ("llama4_text",)

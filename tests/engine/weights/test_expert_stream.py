@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
+from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
+from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay, Situation
@@ -22,8 +24,10 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.binding import find_experts
 from engine.weights.streaming.experts.setup import cache_slots, split_layers
 from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
-from engine.weights.streaming.layer_stream import LayerStream
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
+from tests.engine.family_models import save_tiny
+from tests.engine.family_proof import loaded
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import save_tiny_model, tiny_model
@@ -120,6 +124,36 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
             assert hits > misses > 0, "nearly all experts were used, and used again"
             stream.close()
             model.context.rewind(0)
+
+
+@pytest.mark.parametrize("family", choose(("minimax_m3_vl",), ("glm5_next", "minimax", "minimax_m3_vl", "deepseek_v4")))
+def test_mixtures_beside_states_and_indexers_stream_with_the_same_bits(family: str, tmp_path: Path) -> None:
+    save_tiny(family, tmp_path)
+    checkpoint = open_checkpoint(str(tmp_path))
+    expected = passes(Context(loaded(checkpoint), 160))
+    streamable = build_streamable(checkpoint, torch.float32, CPU)
+    options = StreamOptions(expert_cache_bytes=PLENTY, choose=always)
+    layouts = pack(streamable, tmp_path)
+    stream = LayerStream(list(streamable.network.layers), layouts, ["ssd"] * len(layouts), options=options)
+    assert len(list(stream.load())) == len(layouts)
+    assert_same(passes(Context(streamable.network, 160)), expected)
+    assert cache_use(stream)[1] > 0, "experts were read one by one"
+    stream.close()
+
+
+def test_some_layers_of_a_model_are_numbered_as_they_lie_in_their_stream(tmp_path: Path) -> None:
+    """As those that a self-draft has copies of."""
+    model = mixture("mixtral", tmp_path, "nf4")
+    layers, coder = list(model.streamable.network.layers), codec_named("nf4")
+    for index, layer in enumerate(layers[:2]):
+        made = dict(model.streamable.converter.weights(index))
+        for name, weight in made.items():
+            coder.decode(coder.encode(name, weight.clone()), name, weight)
+        layer.load_state_dict(made, assign=True)
+    stream = LayerStream(layers[2:], model.layouts[2:], ["device"] * 2, [coder] * 2)
+    assert sorted(stream.load()) == [0, 1]
+    assert_same(passes(model.context), model.expected)
+    stream.close()
 
 
 @pytest.mark.parametrize("seed", range(choose(2, 12)))

@@ -20,7 +20,7 @@ from tests.engine.family_models import VOCABULARY, random_model, tiny_config
 # Nemotron-H is left to the table of families: it reads a text at once otherwise than plain decoding does.
 OTHERS = (
     "qwen3_next", "olmo_hybrid", "bamba", "granitemoehybrid", "lfm2_moe", "kimi_linear", "bailing_hybrid", "mamba2",
-    "qwen4_exp_text",
+    "qwen4_exp_text", "minimax", "minimax_m3_vl_text", "deepseek_v4", "mpt", "bloom", "gpt_neo",
 )  # fmt: skip
 FAMILIES = ("qwen3_5_text", "falcon_h1", "jamba", "lfm2", *choose((), OTHERS))
 TOLERANCE = 2e-4  # of the logits' deviation; a node that reads another branch moves them by whole units
@@ -60,7 +60,7 @@ def path_to(node: int, parents: Sequence[int]) -> list[int]:
 @torch.inference_mode()
 def alone(network: Network, text: Sequence[int]) -> Tensor:
     """Logits [tokens, vocabulary] of a plain text, read at once and without a cache."""
-    logits: Tensor = network.model(torch.tensor([list(text)]), use_cache=False).logits[0]
+    logits: Tensor = network.model(input_ids=torch.tensor([list(text)]), use_cache=False).logits[0]
     return logits
 
 
