@@ -18,11 +18,11 @@ from engine.model.passes.sight import Span
 from engine.model.passes.slot_forms import EIGHT_BITS
 from engine.model.passes.tree_cache import CompressedTreeLayer, IndexedTreeLayer
 from engine.model.shape import INDEXED, model_sizes
-from engine.model.state.tree_paths import ancestor_mask
 from tests.campaigns.extent import choose
 from tests.engine.family_models import OWN, SMALL, save_tiny
 from tests.engine.family_proof import loaded
 from tests.engine.model.state.test_hybrid_context import PROMPT, assert_paths, made, path_to, random_tree
+from tests.engine.model.state.trees import ancestor_mask
 
 CHOSEN = SMALL["index_topk"]
 
