@@ -131,9 +131,13 @@ class Caption(QWidget):
         self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """A line high, also before there are figures: nothing below it moves when they come."""
+        return super().sizeHint().expandedTo(QSize(0, self.fontMetrics().height()))
+
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """Any width will do."""
-        return QSize(0, super().minimumSizeHint().height())
+        return QSize(0, self.sizeHint().height())
 
     def text(self) -> str:
         """The whole line, also what is left out."""

@@ -1,6 +1,7 @@
 """A layout that sets its widgets side by side and goes on in a new line where there is no room left.
 
-What can be narrower than it wants to be, as a label that wraps its words, takes what is left of a line.
+What can be narrower than it wants to be, as a label that wraps its words, takes what is left of a line; with the size
+policy `Maximum` it is as wide as it wants to be or as narrow as it can be, and nothing between.
 """
 
 from collections.abc import Iterable
@@ -93,7 +94,7 @@ class FlowLayout(QLayout):
                 self._place(row if move else [], rect, row_height)
                 x, y, row_height, row = rect.x(), y + row_height + self._line_gap, 0, []
             size = item.sizeHint()
-            size.setWidth(max(item.minimumSize().width(), min(size.width(), end - x)))
+            size.setWidth(_width(item, end - x))
             if item.hasHeightForWidth():
                 size.setHeight(item.heightForWidth(size.width()))
             row.append((item, QRect(QPoint(x, y), size)))
@@ -112,3 +113,11 @@ class FlowLayout(QLayout):
                 moved = rect.right() - row[-1][1].right()
             place.translate(moved, (height - place.height()) // 2)
             item.setGeometry(QStyle.visualRect(direction, rect, place))
+
+
+def _width(item: QLayoutItem, room: int) -> int:
+    widget = item.widget()
+    wanted, least = item.sizeHint().width(), item.minimumSize().width()
+    if wanted > room and widget is not None and widget.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Maximum:
+        return least
+    return max(least, min(wanted, room))

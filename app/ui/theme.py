@@ -86,6 +86,11 @@ class Theme(QObject):
         self._set_style_sheet()
 
     def _set_style_sheet(self) -> None:
+        """Style every widget anew.
+
+        Where one sheet replaces another, Qt does that once for each of a widget's ancestors; so none is there first.
+        """
+        self._application.setStyleSheet("")
         self._application.setStyleSheet(_style_sheet(self.colors, self._preferences.text_size))
 
     def _set_text_size(self, percent: int) -> None:

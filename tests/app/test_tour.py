@@ -98,6 +98,37 @@ def test_three_steps_with_the_numbers_of_what_is_shown(told: MainWindow, qtbot: 
     assert told.focusWidget() is told.chat_panel.composer.field
 
 
+def test_back_at_the_first_step_enter_goes_on_and_does_not_end_it(told: MainWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: told.tree_panel.shown_tree is not None)
+    told.actions_.tour.trigger()
+    press(told, Qt.Key.Key_Return)
+    callout(told).back.setFocus()
+    press(told, Qt.Key.Key_Return)
+    assert callout(told).text.startswith("1 of 3")
+    assert QApplication.focusWidget() is callout(told).next
+    press(told, Qt.Key.Key_Return)
+    callout(told).skip.setFocus()
+    callout(told).next_wanted.emit()
+    assert callout(told).text.startswith("3 of 3")
+    assert QApplication.focusWidget() is callout(told).next, "the last step has nothing to skip"
+
+
+def test_the_ring_covers_nothing_beside_what_is_pointed_at(told: MainWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: told.tree_panel.shown_tree is not None)
+    figures = told.chat_panel.view.answers[-1].figures
+    figures.setMinimumWidth(400)  # as a long sentence behind them would have it
+    told.actions_.tour.trigger()
+    ring, page = told.tour._ring, told.tree_panel.page
+    assert ring is not None
+    assert QRect(page.mapTo(told, QPoint()), page.size()).contains(ring.geometry())
+    press(told, Qt.Key.Key_Return)
+    around = QRect()
+    for each in figures.shown:
+        around = around.united(QRect(each.mapTo(told, QPoint()), each.size()))
+    assert around
+    assert around.adjusted(-8, -8, 8, 8).contains(ring.geometry()), "around the figures, not around all of their row"
+
+
 def test_while_the_next_answer_is_written_it_tells_no_numbers_of_the_last_one(
     told: MainWindow, link: FakeLink, qtbot: QtBot
 ) -> None:

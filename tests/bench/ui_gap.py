@@ -1,6 +1,7 @@
 """How long the window is deaf: the longest gap of a 16 ms timer while the real engine answers and the tree is shown.
 
-And while a second window is opened beside an answer, and both answer.
+And while the theme and the size of text change with Preferences open; while a second window is opened beside an
+answer, and both answer.
 
 `python -m tests.bench.ui_gap --json`; also the time from the start of the process to the first paint of the window.
 Goals: a gap of at most 50 ms, a first paint within a second.
@@ -9,12 +10,14 @@ Goals: a gap of at most 50 ms, a first paint within a second.
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QEvent, QEventLoop, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
@@ -32,6 +35,7 @@ QUESTIONS = (
 )
 TICK_MS = 16
 PATIENCE_SECONDS = 300
+SETTLING_SECONDS, BETWEEN_LOOKS_SECONDS = 1.0, 0.3
 
 
 class FirstPaint(QObject):
@@ -96,6 +100,7 @@ def measure(answers: int, folder: Path, started: float) -> dict[str, float]:
         window.chat.ask(QUESTIONS[number % len(QUESTIONS)])
         wait(application, lambda: not window.chat.is_answering, "an answer")
     answering.stop()
+    styling = change_look(application, window)
     opening, both, second_paint = open_another(application, window)
     tokens = sum(each.statistics.new_tokens for each in window.chat.conversation.messages if each.statistics)
     window.program.quit()
@@ -104,6 +109,8 @@ def measure(answers: int, folder: Path, started: float) -> dict[str, float]:
         "first_paint_ms": paint.seconds * 1000,
         "longest_gap_loading_ms": max(loading.seconds) * 1000,
         "longest_gap_answering_ms": max(answering.seconds) * 1000,
+        "longest_gap_styling_ms": max(styling) * 1000,
+        "median_gap_styling_ms": statistics.median(styling) * 1000,
         "longest_gap_opening_ms": max(opening.seconds) * 1000,
         "longest_gap_of_two_answers_ms": max(both.seconds) * 1000,
         "second_window_paint_ms": second_paint * 1000,
@@ -111,6 +118,34 @@ def measure(answers: int, folder: Path, started: float) -> dict[str, float]:
         "ticks": len(answering.seconds),
         "tokens": tokens,
     }
+
+
+def change_look(application: QApplication, window: MainWindow) -> list[float]:
+    """Another theme and another size of text, and back, some times, with Preferences open.
+
+    The longest gap of each change in seconds.
+    """
+    window.actions_.preferences.trigger()
+    dialog, times = window.program.preferences.dialog, 3
+    assert dialog is not None, "it was opened"
+    looks: list[dict[str, Any]] = [{"theme": "dark"}, {"theme": "light"}, {"text_size": 110}, {"text_size": 100}]
+    idle(application, SETTLING_SECONDS)
+    longest = []
+    for look in looks * times:
+        gaps = Gaps()
+        window.settings.change(**look)
+        dialog.applied.emit()
+        idle(application, BETWEEN_LOOKS_SECONDS)
+        gaps.stop()
+        longest.append(max(gaps.seconds))
+    dialog.close()
+    return longest
+
+
+def idle(application: QApplication, seconds: float) -> None:
+    """Run the event loop for so long."""
+    end = time.monotonic() + seconds
+    wait(application, lambda: time.monotonic() >= end, "nothing")
 
 
 def open_another(application: QApplication, window: MainWindow) -> tuple[Gaps, Gaps, float]:

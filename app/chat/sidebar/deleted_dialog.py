@@ -41,9 +41,10 @@ class DeletedDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self.restore = buttons.addButton(tr("Restore"), QDialogButtonBox.ButtonRole.ActionRole)
         self.restore.clicked.connect(self._on_restore)
+        self._close = buttons.button(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         self.list.itemSelectionChanged.connect(self._show_what_can_be_done)
-        self.list.itemActivated.connect(self._on_restore)
+        self.list.itemDoubleClicked.connect(self._on_restore)  # Enter presses the button, and would do it twice
         column = QVBoxLayout(self)
         for widget in (label("quiet-text", words, self), self.list, self.empty):
             column.addWidget(widget)
@@ -64,6 +65,8 @@ class DeletedDialog(QDialog):
         self.list.setVisible(bool(deleted))
         self.empty.setVisible(not deleted)
         self.list.setCurrentRow(0)
+        (self.list if deleted else self._close).setFocus()
+        self.restore.setDefault(bool(deleted))
         self._show_what_can_be_done()
 
     def _show_what_can_be_done(self) -> None:

@@ -1,5 +1,6 @@
 """The line of figures under an answer, and over it where the time went, and what else was counted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
@@ -141,6 +142,12 @@ class FiguresRow(QWidget):
     def text(self) -> str:
         """Everything that is shown, for tests and screen readers."""
         return " · ".join(label.text() for label in self._labels if not label.isHidden())
+
+    @property
+    def shown(self) -> Sequence[QWidget]:
+        """The figures and what stands behind them, from the first one on."""
+        widgets = (item.widget() for item in map(self._row.itemAt, range(self._row.count())) if item is not None)
+        return [each for each in widgets if each is not None and not each.isHidden()]
 
     def show_message(self, message: Message) -> None:
         """Show the figures of an answer; labels are reused, since this happens with every update."""

@@ -386,6 +386,7 @@ class AnswerView(QWidget):
             self.origins.show_written(self.body, parts.begin)
         self.body.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
+        self._copy.setEnabled(bool(parts.answer))  # nothing would take the place of what is on the clipboard
         self.figures.show_message(self._message)
         self.why.show_message(self._message)
         if shown < len(self._arrived) or self.body.is_behind:

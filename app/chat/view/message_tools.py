@@ -1,10 +1,20 @@
 """What can be done with a message in its place: another wording, and its other versions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.composer.attachment_tray import AttachmentTray
 from app.chat.composer.fields import files_of
@@ -13,11 +23,10 @@ from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon, reading_font
-from app.ui.widgets import claims_escape, label, submits
+from app.ui.widgets import claims_escape, label, quiet_tool, submits
 
 _LEAST_LINES, _MOST_LINES = 2, 16
-
-_TOOL_SIZE = 22
+_ARROW_SIZE = 22
 
 
 class EditorField(QPlainTextEdit):
@@ -160,51 +169,80 @@ def can_be_edited(text: str, tool: QToolButton) -> bool:
     return writable
 
 
+@dataclass(frozen=True, slots=True)
+class _VersionParts:
+    earlier: QToolButton
+    text: QLabel
+    later: QToolButton
+
+
 class VersionSwitch(QWidget):
-    """Two arrows around "2/3"; hidden while there is one version."""
+    """Two arrows around "2/3"; hidden while there is one version, and empty until there was a second one.
+
+    Few messages have another version, and every widget costs time when the theme changes.
+    """
 
     chosen = Signal(int)  # index of the version to show
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._version = Version(0, 1)
-        self._text = label("quiet-text", "", self)
-        self._text.setWordWrap(False)
-        self.earlier = self._arrow(tr("Earlier version"), -1)
-        self.later = self._arrow(tr("Later version"), 1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        for part in (self.earlier, self._text, self.later):
-            row.addWidget(part)
-        self.show_version(self._version)
+        self._colors: Colors | None = None
+        self._parts: _VersionParts | None = None
+        self.hide()
 
     @property
     def text(self) -> str:
-        """As it is read."""
-        return self._text.text()
+        """As it is read; empty while there is one version."""
+        return self._parts.text.text() if self._parts is not None else ""
+
+    @property
+    def earlier(self) -> QToolButton:
+        """Leads to the version before."""
+        return self._made.earlier
+
+    @property
+    def later(self) -> QToolButton:
+        """Leads to the next version."""
+        return self._made.later
 
     def show_version(self, version: Version) -> None:
         """Show where one is."""
         self._version = version
-        self._text.setText(f"{version.index + 1}/{version.count}")
-        self._text.setAccessibleName(
-            tr("Version {value} of {count}").format(value=version.index + 1, count=version.count)
-        )
-        self.earlier.setEnabled(version.index > 0)
-        self.later.setEnabled(version.index < version.count - 1)
+        if version.count > 1:
+            parts = self._made
+            parts.text.setText(f"{version.index + 1}/{version.count}")
+            parts.text.setAccessibleName(
+                tr("Version {value} of {count}").format(value=version.index + 1, count=version.count)
+            )
+            parts.earlier.setEnabled(version.index > 0)
+            parts.later.setEnabled(version.index < version.count - 1)
         self.setVisible(version.count > 1)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw the arrows in other colours."""
-        self.earlier.setIcon(icon("left", colors.muted))
-        self.later.setIcon(icon("right", colors.muted))
+        self._colors = colors
+        if self._parts is not None:
+            self._parts.earlier.setIcon(icon("left", colors.muted))
+            self._parts.later.setIcon(icon("right", colors.muted))
+
+    @property
+    def _made(self) -> _VersionParts:
+        if self._parts is None:
+            text = label("quiet-text", "", self)
+            text.setWordWrap(False)
+            earlier, later = self._arrow(tr("Earlier version"), -1), self._arrow(tr("Later version"), 1)
+            row = QHBoxLayout(self)
+            row.setContentsMargins(0, 0, 0, 0)
+            row.setSpacing(0)
+            for part in (earlier, text, later):
+                row.addWidget(part)
+            self._parts = _VersionParts(earlier, text, later)
+            if self._colors is not None:
+                self.set_theme(self._colors)
+        return self._parts
 
     def _arrow(self, name: str, step: int) -> QToolButton:
-        arrow = QToolButton(self)
-        arrow.setObjectName("quiet")
-        arrow.setFixedSize(_TOOL_SIZE, _TOOL_SIZE)
-        arrow.setToolTip(tip(name))
-        arrow.setAccessibleName(name)
-        arrow.clicked.connect(lambda: self.chosen.emit(self._version.index + step))
+        arrow = quiet_tool(self, name, lambda: self.chosen.emit(self._version.index + step))
+        arrow.setFixedSize(_ARROW_SIZE, _ARROW_SIZE)
         return arrow

@@ -90,6 +90,7 @@ class QuestionView(QWidget):
         self.preview: ContextDivider | None = None
         self.versions = VersionSwitch(self)
         self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
+        self.copy_tool.setEnabled(bool(message.text))  # a file alone is a question, too
         self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None

@@ -25,6 +25,7 @@ _ARROW = 10  # from the bubble to the tip
 _RADIUS, _PADDING = 10, 14
 _WITHIN = 6  # from the lower edge of a target that has room for the bubble
 _RING, _RING_WIDTH = 3, 3  # pixels between the ring and what it is around, and of its line
+_PANE = 120  # pixels of both sides of what is no button and no line of words
 _ROOMY = QSize(300, 420)  # what is larger has room for the bubble within
 
 
@@ -100,8 +101,8 @@ class Ring(QWidget):
         self.hide()
 
     def surround(self, target: QRect) -> None:
-        """Stand around this part of the parent."""
-        out = _RING + _RING_WIDTH
+        """Stand around this part of the parent; just within a pane, which others adjoin."""
+        out = 0 if min(target.width(), target.height()) >= _PANE else _RING + _RING_WIDTH
         self.setGeometry(target.adjusted(-out, -out, out, out).intersected(_room_of(self)))
         self.show()
         self.raise_()
@@ -157,13 +158,12 @@ class Callout(QWidget):
         self._title.setText(title)
         self._words.setText(words)
         self._progress.setText(tr("{number} of {count}").format(number=number, count=count))
-        self.back.setEnabled(number > 1)
         is_last = number == count
+        if (number == 1 and self.back.hasFocus()) or (is_last and self.skip.hasFocus()):
+            self.next.setFocus()  # before Qt gives the focus to the next one, which ends the tour with Enter
+        self.back.setEnabled(number > 1)
         self.next.setText(tr("Done") if is_last else tr("Next"))
         self.skip.setVisible(not is_last)
-        focus = self.focusWidget()
-        if focus is not None and focus.hasFocus() and not (focus.isEnabled() and focus.isVisibleTo(self)):
-            self.next.setFocus()
         self.setAccessibleName(f"{tr('Tour')}: {title}")
         self.setAccessibleDescription(words)
 

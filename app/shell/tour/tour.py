@@ -219,7 +219,7 @@ class Tour(QObject):
 
     def _figures(self) -> Sequence[Target]:
         view = self._window.chat_panel.view
-        return [(each.figures, each.why) for each in view.answers[-1:] if view.isVisible()]
+        return [each.figures.shown for each in view.answers[-1:] if view.isVisible()]
 
     def _models(self) -> Sequence[Target]:
         return (self._window.tool_button(self._window.actions_.models),), (self._window.download_indicator,)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -23,6 +25,7 @@ from app.chat.conversations import (
     REMOVED_NOTICE,
 )
 from app.chat.history.conversation import Conversation
+from app.chat.history.records import ConversationRecord
 from app.chat.sidebar.model import ConversationModel
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack, Tone
@@ -389,6 +392,24 @@ def test_deleted_chats_are_listed_and_brought_back_though_the_notice_is_gone(des
     desk.conversations.undo_delete()
     assert {each.shown_title for each in desk.chats.records} == {"one", "renamed"}, "what was restored stays as it is"
     dialog.close()
+
+
+def test_enter_brings_back_the_deleted_chat_that_is_chosen_once_and_then_closes(desk: Desk, qtbot: QtBot) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    for each in (first, second):
+        desk.conversations.delete(each)
+    desk.conversations.show_deleted()
+    dialog, wanted = desk.conversations.deleted_dialog, list[list[ConversationRecord]]()
+    dialog.restored.connect(wanted.append)
+    qtbot.waitUntil(lambda: len(deleted_titles(desk)) == 2)
+    for number in (1, 2):
+        assert dialog.focusWidget() is dialog.list
+        QTest.keyClick(dialog.list, Qt.Key.Key_Return)
+        assert [len(each) for each in wanted] == [1] * number
+        qtbot.waitUntil(lambda: len(deleted_titles(desk)) == 2 - len(wanted))
+    assert {each.id for each in desk.chats.records} == {first, second}
+    QTest.keyClick(dialog.focusWidget() or dialog, Qt.Key.Key_Return)
+    assert not dialog.isVisible()
 
 
 def test_chats_that_were_deleted_before_a_restart_can_be_brought_back_and_messages_are_no_chats(

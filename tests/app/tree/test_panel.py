@@ -39,6 +39,15 @@ def test_round_is_shown_with_its_figures(qtbot: QtBot, panel: TreePanel) -> None
     assert "are folded" not in said
 
 
+def test_the_buttons_stay_in_their_place_when_the_first_figures_come(qtbot: QtBot, panel: TreePanel) -> None:
+    chips = button(panel, "Chips")
+    before = chips.mapTo(panel, QPoint())
+    show(qtbot, panel, random_round(32, 1))
+    panel.layout().activate()  # type: ignore[union-attr]
+    assert caption(panel).text()
+    assert chips.mapTo(panel, QPoint()) == before
+
+
 def test_every_figure_is_defined(qtbot: QtBot, panel: TreePanel) -> None:
     show(qtbot, panel, random_round(64, seed=3))
     labels = caption(panel).findChildren(QLabel)

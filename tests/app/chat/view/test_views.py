@@ -316,6 +316,17 @@ def test_an_answer_is_copied_as_markdown(view: ConversationView) -> None:
     assert QGuiApplication.clipboard().text() == "**bold** and `code`"
 
 
+def test_what_has_no_text_is_not_copied_over_what_is_on_the_clipboard(view: ConversationView) -> None:
+    QGuiApplication.clipboard().setText("kept")
+    add_turn(view, "", "", AnswerEnding.FAILED)
+    for tool in (view.questions[-1].copy_tool, view.answers[-1]._copy):
+        tool.click()
+    assert QGuiApplication.clipboard().text() == "kept"
+    grow(view, "Some")
+    view.answers[-1]._copy.click()
+    assert QGuiApplication.clipboard().text() == "Some"
+
+
 def test_a_conversation_replaces_another(view: ConversationView) -> None:
     fill(view, 3)
     conversation = Conversation()
