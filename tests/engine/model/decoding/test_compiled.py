@@ -67,7 +67,7 @@ def test_a_step_is_compiled_once_and_gives_the_same_bits(name: str) -> None:
     step, arguments = case(name)
     compiled: list[str] = []
     tried = Compiled(step, counting(compiled))
-    for rows in (24, 40, 56):
+    for rows in (26, 40, 58):  # as long as no block: torch takes numbers that are alike for the same one
         given = arguments(rows)
         assert torch.equal(tried(*given).view(torch.int32), step(*given).view(torch.int32))
     assert compiled == ["once"]
