@@ -137,7 +137,7 @@ class Caption(QWidget):
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """Any width will do."""
-        return QSize(0, self.sizeHint().height())
+        return QSize(0, super().minimumSizeHint().height())
 
     def text(self) -> str:
         """The whole line, also what is left out."""
