@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from engine.engine import load
 from engine.errors import Cancellation, Cancelled
 from engine.loading.measurements import benchmark, measuring, samples
 from engine.loading.measurements.benchmark import benchmark_of
+from engine.loading.measurements.measuring import DeviceTimer
 from engine.loading.measurements.overheads import Narrow
 from engine.loading.measurements.rates_file import NAME
 from engine.loading.pair import open_pair
@@ -180,3 +183,12 @@ def test_rates_of_one_family_are_not_those_of_another(tmp_path: Path) -> None:
     bench = benchmark_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
     other = replace(bench.checkpoint, config={**bench.checkpoint.config, "model_type": "another"})
     assert bench.key != replace(bench, checkpoint=other).key
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_network_in_which_nothing_attends_is_measured_all_the_same(dtype: torch.dtype) -> None:
+    shape = SimpleNamespace(heads=24, query_width=1, eager=False, value_bytes=2)
+    needs: Any = SimpleNamespace(shape=shape, layers=[SimpleNamespace(attends=False)], kv_bytes=0)
+    timer = DeviceTimer(torch.device("cpu"), dtype, lambda: None)
+    assert all(seconds > 0 for seconds in measuring.attention_time(needs, timer).seconds)
+    assert measuring.slots_unpacking_rate(needs, timer) > 0

@@ -194,7 +194,7 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer, cold: Callable[[], objec
 def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     """Seconds of attention over the cache against rows, with as many heads, and shared keys, as the model has."""
     shape = needs.shape
-    width = shape.query_width // shape.heads
+    width = _head_width(needs)
     # From the middle of a cache for more slots, as keys of heads do not lie one behind the other there.
     cache = torch.ones(1, _shared_heads(needs), 2 * ATTENTION_SLOTS, width, dtype=timer.dtype, device=timer.device)
     keys = cache[:, :, :ATTENTION_SLOTS]
@@ -233,10 +233,15 @@ def attend_in_steps(query: Tensor, keys: Tensor) -> Tensor:
     return found
 
 
+def _head_width(needs: ModelNeeds) -> int:
+    """Numbers of a head's query; 1 where all layers keep a state, and nothing attends."""
+    return max(1, needs.shape.query_width // needs.shape.heads)
+
+
 def _shared_heads(needs: ModelNeeds) -> int:
     """How many heads keys and values have, in the mean of layers, by what is kept of a token."""
     shape, attending = needs.shape, sum(layer.attends for layer in needs.layers)
-    of_head = 2 * shape.query_width // shape.heads * shape.value_bytes
+    of_head = 2 * _head_width(needs) * shape.value_bytes
     found = round(needs.kv_bytes / max(1, attending * of_head))
     return next(count for count in range(max(1, min(shape.heads, found)), 0, -1) if shape.heads % count == 0)
 
@@ -253,7 +258,7 @@ def _tree_mask(rows: int, timer: DeviceTimer) -> Tensor | None:
 def slots_unpacking_rate(needs: ModelNeeds, timer: DeviceTimer) -> float:
     """Numbers per second of keys and values in 8 bits that attention unpacks, some heads at a time."""
     shape = needs.shape
-    width = shape.query_width // shape.heads
+    width = _head_width(needs)
     states = torch.ones(1, shape.heads, ATTENTION_SLOTS, width, dtype=timer.dtype, device=timer.device)
     keys, values = (PackedStates(*packed(states, group), timer.dtype) for group in (key_group(width), width))
     at_once = heads_at_once(keys, values)
