@@ -53,8 +53,8 @@ CONFIG_FAULTS = (
 )
 MOST_PARTS = 1 << 18  # modules and parameters of a network, which takes some 10 s to make; a hundred thousand are many
 
-# Say that their tokens see all others, by model_type, for what stands before the text in PaliGemma alone.
 COMPRESSING = frozenset({"deepseek_v4"})  # keep what stands for many tokens in place of a state, by model_type
+# Say that their tokens see all others, by model_type, for what stands before the text in PaliGemma alone.
 CAUSAL = frozenset({"gemma", "gemma2"})
 HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
 
@@ -264,6 +264,6 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
         raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))
-    if getattr(config, "use_bidirectional_attention", None) in {True, "all"} and config.model_type not in CAUSAL:
+    if getattr(config, "use_bidirectional_attention", None) in (True, "all") and config.model_type not in CAUSAL:
         raise no_tree(name, say("its tokens see those behind them"))
     layer_spans(config, name)

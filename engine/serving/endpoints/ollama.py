@@ -22,7 +22,6 @@ from engine.serving.ollama.request import GenerateFields, OllamaChatFields, Show
 from engine.serving.ollama.resource import (
     ChatAnswer,
     GeneratedAnswer,
-    ListedModel,
     ListedModels,
     RunningModels,
     ShownModel,
@@ -56,7 +55,7 @@ async def version() -> Version:
 @router.get("/api/tags")
 async def tags(service: ServiceOf) -> ListedModels:
     """What is loaded: other models of this computer cannot be asked."""
-    return ListedModels(models=[ListedModel(**each.model_dump()) for each in _running(service).models])
+    return ListedModels(models=[*_running(service).models])
 
 
 @router.get("/api/ps")

@@ -68,6 +68,13 @@ def test_a_model_whose_tokens_see_those_behind_them_is_refused(kind: str, said: 
     assert "see those behind them" in str(refusal.value.message)
 
 
+@pytest.mark.parametrize("said", [False, None, [1], {}])
+def test_what_does_not_say_so_is_no_matter(said: object) -> None:
+    text = tiny_config("llama")
+    text.use_bidirectional_attention = said
+    require_tree(text, None, "m")
+
+
 @pytest.mark.parametrize(("kind", "key"), sorted(REASONS_OF_KINDS))
 def test_so_are_some_models_of_families_that_can(kind: str, key: str) -> None:
     config = {"model_type": kind, "num_hidden_layers": 1}
