@@ -1,0 +1,293 @@
+"""Random conversations with random pairs, held against transformers and against plain autoregression.
+
+`python -m tests.campaigns.conversations [--first SEED] [--count N] [--only FAMILY ...]`. Of each case everything is
+chosen by its seed: the family, what drafts, where the layers are, and what is asked, turn after turn: new questions,
+edited ones, the same again, two chats by turns, answers that are stopped, a pair that is loaded anew while its texts
+are on disk; with every method, size of tree and way of sampling. The target computes in float32. Then
+
+- every log-probability that is told is transformers' own behind the same text, and greedy tokens are its likeliest;
+- text that does not depend on the tree is that of a second engine without a draft, whose layers stay in memory.
+
+Texts may part where two tokens are equally likely but for rounding: such a place is allowed. What fails is printed with
+all that was asked; `--first SEED --count 1` repeats it.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+import transformers
+
+from engine.engine import Engine, load
+from engine.errors import Cancellation
+from engine.loading.measurements.rates_file import NAME as RATES
+from engine.loading.pair import open_pair
+from engine.protocol.messages import Finished, Round
+from engine.protocol.options import (
+    Constraint,
+    GenerateOptions,
+    LoadOptions,
+    Place,
+    SamplingOptions,
+    SpeculationOptions,
+)
+from engine.text.prompt import Prompt
+from tests.campaigns.random_pairs import RandomPair, random_pair, text_families
+
+DRAFTLESS = ("auto", "lookup", "none")
+SAME_TEXT = (
+    "auto",
+    "specexec",
+    "lookup",
+    "none",
+)  # methods that take the target's tokens one by one, as without a tree
+METHODS = (*SAME_TEXT, "auto", "specexec", "sequoia", "specinfer", "chain")
+LENGTHS = (1, 3, 10, 40, 90, 200)
+LONGEST = 500  # tokens of a text: tiny configs allow 512
+LEFT = 60  # tokens of a chat that has become too long
+ROUNDING = 2e-3  # of the deviation of logits: what rounding moves them by, at most
+CHATS = 2
+WORDS = (40, 4000)  # tokens that are no special ones
+
+
+@dataclass(slots=True)
+class Loaded:
+    """An engine, and how its requests are stopped."""
+
+    engine: Engine
+    cancellation: Cancellation = field(default_factory=Cancellation)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The tokens of an answer, and their log-probabilities."""
+
+    tokens: list[int]
+    log_probs: list[float]
+
+
+@contextmanager
+def loaded(options: LoadOptions, keeps_texts: bool) -> Iterator[Loaded]:
+    """An engine that is closed afterwards."""
+    cancellation = Cancellation()
+    steps = load(1, open_pair(options), cancellation, keeps_texts)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found = Loaded(end.value, cancellation)
+            break
+    try:
+        yield found
+    finally:
+        found.engine.close()
+
+
+class Conversations:
+    """Some chats with one pair. `asked` says what was done so far."""
+
+    def __init__(self, numbers: random.Random, pair: RandomPair, cache: Path) -> None:
+        self.asked: list[str] = [pair.title]
+        self._numbers, self._pair, self._cache = numbers, pair, str(cache)
+        self._chats: list[list[int]] = [[] for _ in range(CHATS)]
+        self._request = 1
+
+    def hold(self) -> None:
+        """Ask some things; raises `AssertionError` where an answer is wrong."""
+        plain = LoadOptions(self._pair.target, "none", weights="float32", place="device", cache_dir=self._cache)
+        with loaded(plain, False) as reference:
+            for _ in range(self._numbers.randrange(1, 4)):
+                options = self._options()
+                self.asked.append(str(options))
+                with loaded(options, True) as asked:
+                    asked.engine.keep_on_disk(self._cache, self._numbers.choice((0, 1 << 30)))
+                    for _ in range(self._numbers.randrange(1, 5)):
+                        self._turn(asked, reference)
+
+    def _options(self) -> LoadOptions:
+        """What drafts for itself only does so where its layers stream."""
+        places: tuple[Place, ...] = ("ssd",) if self._pair.draft == "self" else ("ram", "ssd", "ssd", "auto", "device")
+        return LoadOptions(
+            self._pair.target,
+            self._pair.draft,
+            weights="float32",
+            place=self._numbers.choice(places),
+            cache_dir=self._cache,
+            overlap=self._numbers.random() < 0.7,
+            budget=self._numbers.choice((0, 0, 8, 64)),
+            context_tokens=self._numbers.choice((0, 300, 400)),
+        )
+
+    def _turn(self, asked: Loaded, reference: Loaded) -> None:
+        numbers, number = self._numbers, self._numbers.randrange(CHATS)
+        chat, options = self._chats[number], self._generate_options(number)
+        what = numbers.choice(("ask", "ask", "again", "edit", "rest"))
+        if what == "rest":
+            self.asked.append("rest")
+            while asked.engine.rest(lambda: None):
+                pass
+            return
+        if what == "edit" and len(chat) > 1:
+            del chat[numbers.randrange(1, len(chat)) :]
+        if what != "again" or not chat:
+            self._write_on(chat)
+        if len(chat) + options.max_new_tokens > min(asked.engine.context_tokens, LONGEST):
+            del chat[:-LEFT]
+        rounds = numbers.choice((0, 0, 0, 1, 2))
+        self.asked.append(
+            f"{what}, chat {number}, {len(chat)} tokens, stopped after {rounds or 'no'} rounds, {options}"
+        )
+        said = self._answer(asked, chat, options, rounds)
+        if self._pair.reference is not None and options.constraint is None:
+            self._compare_with_transformers(chat, said, options)
+        if options.sampling.temperature == 0 or options.speculation.method in SAME_TEXT:
+            alone = replace(options, speculation=SpeculationOptions(method="none"), conversation="")
+            _compare(said, self._answer(reference, chat, alone))
+        chat += said.tokens
+
+    def _write_on(self, chat: list[int]) -> None:
+        """Words, sometimes behind ones that the chat has already: then looking up finds something."""
+        if len(chat) > 8 and self._numbers.random() < 0.3:
+            begin = self._numbers.randrange(len(chat) - 4)
+            chat += chat[begin : begin + 40]
+        chat += [self._numbers.randrange(*WORDS) for _ in range(self._numbers.choice(LENGTHS))]
+
+    def _generate_options(self, chat: int) -> GenerateOptions:
+        numbers = self._numbers
+        sampling = SamplingOptions()
+        if numbers.random() < 0.5:
+            sampling = SamplingOptions(
+                temperature=numbers.choice((0.6, 1.0)),
+                top_p=numbers.choice((1.0, 0.9)),
+                top_k=numbers.choice((0, 40)),
+                seed=numbers.randrange(1 << 20),
+            )
+        if numbers.random() < 0.25:
+            sampling = replace(
+                sampling,
+                repetition_penalty=numbers.choice((1.0, 1.3)),
+                presence_penalty=numbers.choice((0.0, 0.5)),
+                frequency_penalty=numbers.choice((0.0, 0.4)),
+                bias=numbers.choice(((), ((77, 5.0), (99, -5.0)))),
+            )
+        speculation = SpeculationOptions(
+            method=numbers.choice(DRAFTLESS if self._pair.draft == "none" else METHODS),
+            budget=numbers.choice((0, 1, 4, 16, 64)),
+            depth=numbers.choice((2, 5, 32)),
+            lookup=numbers.random() < 0.7,
+            batch=numbers.choice((4, 128)),
+            width=numbers.choice((1, 4, 32)),
+        )
+        constraint = Constraint("regex", "[a-z ]{1,30}") if numbers.random() < 0.12 else None
+        return GenerateOptions(
+            sampling,
+            speculation,
+            max_new_tokens=numbers.choice((1, 2, 8, 20, 40)),
+            ignore_eos=constraint is None,
+            constraint=constraint,
+            top_log_probs=numbers.choice((0, 0, 3)),
+            verdicts=numbers.random() < 0.3,
+            conversation=f"chat {chat}",
+        )
+
+    def _answer(self, loaded: Loaded, prompt: Sequence[int], options: GenerateOptions, rounds: int = 0) -> Said:
+        """`rounds`: after how many it is stopped, 0 for never."""
+        self._request += 1
+        said, last = Said([], []), None
+        loaded.cancellation.begin(self._request)
+        for event in loaded.engine.generate(self._request, Prompt(tuple(prompt)), options):
+            last = event
+            if isinstance(event, Round):
+                tokens = memoryview(event.tree.tokens).cast("i")
+                found = [*(tokens[node] for node in event.accepted[1:]), event.bonus]
+                said.tokens.extend(found[: event.new_tokens])
+                said.log_probs.extend(memoryview(event.log_probs).cast("f"))
+                rounds -= 1
+                if not rounds:
+                    loaded.cancellation.cancel(self._request)
+        assert isinstance(last, Finished), f"the last event is {last}"
+        assert len(said.tokens) == len(said.log_probs), "a log-probability for each token"
+        return said
+
+    def _compare_with_transformers(self, prompt: Sequence[int], said: Said, options: GenerateOptions) -> None:
+        """One pass of transformers over the whole text."""
+        if not said.tokens:
+            return
+        with torch.inference_mode():
+            logits = self._pair.reference(torch.tensor([[*prompt, *said.tokens]]), use_cache=False).logits[0]
+        logits = logits[len(prompt) - 1 : -1].float()
+        tolerance = ROUNDING * max(1.0, float(logits.std(-1).max()))
+        rows = torch.arange(len(said.tokens))
+        own = torch.log_softmax(logits, -1)[rows, said.tokens]
+        off = float((own - torch.tensor(said.log_probs)).abs().max())
+        assert off < tolerance, f"log-probabilities are off by {off:.3g} from transformers'"
+        if options.sampling == SamplingOptions():
+            lost = float((logits.max(-1).values - logits[rows, said.tokens]).max())
+            assert lost < tolerance, f"a greedy token lies {lost:.3g} below transformers' likeliest"
+
+
+def _compare(said: Said, expected: Said) -> None:
+    """An answer, perhaps stopped, with that of the engine that has no draft."""
+    pairs = list(zip(said.tokens, expected.tokens, strict=False))
+    alike = next((place for place, (ours, other) in enumerate(pairs) if ours != other), len(pairs))
+    assert len(said.tokens) <= len(expected.tokens), "the text is longer than without a tree"
+    offs = [abs(ours - other) for ours, other in zip(said.log_probs, expected.log_probs, strict=False)]
+    off = max(offs[:alike], default=0.0)
+    assert off < ROUNDING, f"log-probabilities are off by {off:.3g} from those without a tree"
+    assert alike == len(pairs) or offs[alike] < ROUNDING, f"the text is another one from token {alike} on"
+
+
+def run_case(seed: int, families: list[str], variant: str = "", rates: Path | None = None) -> tuple[list[str], str]:
+    """What was asked, and what was wrong, empty if nothing; `rates`: a folder in which what is measured is kept."""
+    asked: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="coppice-conversations-") as name:
+        folder, numbers = Path(name), random.Random(seed)
+        cache = folder / "cache"
+        cache.mkdir()
+        if rates and (rates / RATES).exists():
+            shutil.copy(rates / RATES, cache)
+        try:
+            conversations = Conversations(numbers, random_pair(numbers, folder, families, variant), cache)
+            asked = conversations.asked
+            conversations.hold()
+        except Exception as error:  # noqa: BLE001 # whatever it is, it is printed, and the next case begins
+            wrong = isinstance(error, AssertionError)
+            return asked, str(error) if wrong else "".join(traceback.format_exception(error))
+        if rates and (cache / RATES).exists():
+            shutil.copy(cache / RATES, rates)
+    return asked, ""
+
+
+def main() -> int:
+    """Run the cases, and print each that fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.campaigns.conversations", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--first", type=int, default=1, metavar="SEED")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--only", nargs="*", metavar="FAMILY", help="of which families targets are")
+    parser.add_argument("--variant", default="", help="plain, quiet, heads or gguf")
+    arguments = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)  # tiny models: threads would wait for each other
+    families, failed, begun = arguments.only or text_families(), 0, time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="coppice-rates-") as rates:
+        for seed in range(arguments.first, arguments.first + arguments.count):
+            asked, wrong = run_case(seed, families, arguments.variant, Path(rates))
+            failed += bool(wrong)
+            print(f"{seed}: {wrong or 'as expected'}", *(asked if wrong else asked[:1]), sep="\n    ", flush=True)
+    print(f"{arguments.count} cases, {failed} of them wrong, {time.monotonic() - begun:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

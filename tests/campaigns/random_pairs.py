@@ -1,0 +1,111 @@
+"""Random pairs of tiny models, with what transformers computes of the target: for `tests.campaigns.conversations`."""
+
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from engine.model.families.verified_families import VERIFIED
+from tests.engine.family_models import IN_PAIRS, random_model, tiny_config
+from tests.engine.gguf_cases import MADE, make
+from tests.engine.gguf_files import write_gguf
+from tests.engine.gguf_states import WITH_STATES
+from tests.engine.head_models import NAMES, quiet, save_with_head
+from tests.engine.text.conftest import EMBEDDED
+
+TOKENS = 4096  # of the embedded pair's tokenizer, which all of them have
+VARIANTS = ("plain", "quiet", "heads", "gguf")
+GGUF_KINDS = (
+    "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
+    "IQ4_XS", "IQ2_XS", "IQ3_S", "IQ1_S", "MXFP4",
+)  # fmt: skip
+# Whose networks the library computes in another way than they were published (see `resources/docs/families.md`), or
+# saves without what its class for text needs.
+OTHERWISE = frozenset({*IN_PAIRS, "phimoe", "minimax", "emu3"})
+UNTOKENIZED = frozenset({"gemma4 that shares keys"})
+NOISE = 0.1  # of a draft made of its target, in the deviation of each matrix: it often agrees
+
+
+@dataclass(frozen=True, slots=True)
+class RandomPair:
+    """Sources of a target and a draft, and the target as transformers has it in float32, where that is comparable."""
+
+    target: str
+    draft: str
+    reference: Any
+    title: str
+
+
+def text_families() -> list[str]:
+    """Families whose trees and text are known to be exact, and that transformers has a class for text of."""
+    return sorted(VERIFIED & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - OTHERWISE)
+
+
+def random_pair(numbers: random.Random, folder: Path, families: list[str], variant: str = "") -> RandomPair:
+    """Write a pair below `folder`; `variant`: of `VARIANTS`, by chance if empty."""
+    variant = variant or numbers.choice(VARIANTS)
+    target = folder / "target"
+    if variant == "gguf":
+        return _of_gguf(numbers, target)
+    if variant == "heads":
+        family = numbers.choice(sorted(NAMES))
+        save_with_head(family, target, vocab_size=TOKENS)
+        _add_tokenizer(target)
+        kind = numbers.choice(("heads", "heads", "heads and a draft", "self", "none"))
+    else:
+        family = numbers.choice(families)
+        _save(family, target, is_quiet=variant == "quiet")
+        kind = numbers.choice(("none", "self", "noisy", "noisy", "embedded", "another"))
+    draft = _draft(numbers, kind, folder / "draft", family, families)
+    reference = transformers.AutoModelForCausalLM.from_pretrained(
+        target, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    return RandomPair(str(target), draft, reference, f"{variant} {family}, draft {kind}")
+
+
+def _of_gguf(numbers: random.Random, folder: Path) -> RandomPair:
+    """A pair whose target is a GGUF file of some type of weights; only Coppice says what it computes."""
+    case, kind = numbers.choice(sorted({**MADE, **WITH_STATES}.keys() - UNTOKENIZED)), numbers.choice(GGUF_KINDS)
+    folder.mkdir(parents=True)
+    path = write_gguf(folder / "model.gguf", make(case, vocab_size=TOKENS), kind, tokenizer=EMBEDDED)
+    drafts = numbers.choice(("none", "self", "embedded", "embedded"))
+    return RandomPair(str(path), _draft(numbers, drafts, folder, case, []), None, f"{kind} {case}, draft {drafts}")
+
+
+def _draft(numbers: random.Random, kind: str, folder: Path, family: str, families: list[str]) -> str:
+    embedded = str(EMBEDDED.parent / "demo-draft")
+    named = {"embedded": embedded, "heads and a draft": f"{embedded}+heads"}
+    if kind not in ("noisy", "another"):
+        return named.get(kind, kind)
+    _save(family if kind == "noisy" else numbers.choice(families), folder, noise=NOISE)
+    return str(folder)
+
+
+def _save(family: str, folder: Path, is_quiet: bool = False, noise: float = 0.0) -> None:
+    config = tiny_config(family)
+    for part in (config, config.get_text_config(decoder=True)):
+        for name in ("vocab_size", "vocab_size_per_layer_input"):
+            if hasattr(part, name):
+                setattr(part, name, TOKENS)
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise LookupError(f"transformers has no class for the text of {family} alone.")
+    model = random_model(config)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters() if noise else ():
+            if parameter.ndim == 2:
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * noise * parameter.std())
+    model = quiet(model) if is_quiet else model
+    model.to(torch.bfloat16).save_pretrained(folder)
+    _add_tokenizer(folder)
+
+
+def _add_tokenizer(folder: Path) -> None:
+    for path in EMBEDDED.iterdir():
+        if path.name.startswith(("tokenizer", "special")):
+            shutil.copy(path, folder)
