@@ -22,9 +22,9 @@ python -m tests.campaigns.proofs    the tests whose extent can be chosen, in the
       times.
 
 python -m tests.campaigns.conversations    random conversations with random pairs of tiny models: families, drafts,
-    places, GGUF types, methods, sizes of trees, sampling, edits, stops and new loads by chance. Every log-probability is
-    compared with transformers', every text with that of an engine without a draft. 200 cases take about ten minutes;
-    --first SEED --count 1 repeats one. Run it after changes of what a pass, a cache or a round is.
+    places, GGUF types, methods, sizes of trees, sampling, edits, stops and new loads by chance. Every log-probability
+    is compared with transformers', every text with that of an engine without a draft. 200 cases take about ten
+    minutes; --first SEED --count 1 repeats one. Run it after changes of what a pass, a cache or a round is.
 
 python -m tests.campaigns.families    opens a tiny model of every family that transformers has, compares its trees and
     its text with transformers' own, and writes `resources/docs/families.md` and
