@@ -22,7 +22,7 @@ TOKENS = 4096  # of the embedded pair's tokenizer, which all of them have
 VARIANTS = ("plain", "quiet", "heads", "gguf")
 GGUF_KINDS = (
     "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-    "IQ4_XS", "IQ2_XS", "IQ3_S", "IQ1_S", "MXFP4",
+    "IQ4_XS", "MXFP4",
 )  # fmt: skip
 # Whose networks the library computes in another way than they were published (see `resources/docs/families.md`), or
 # saves without what its class for text needs.
