@@ -27,7 +27,7 @@ GGUF_KINDS = (
 # Whose networks the library computes in another way than they were published (see `resources/docs/families.md`), or
 # saves without what its class for text needs.
 OTHERWISE = frozenset({*IN_PAIRS, "phimoe", "minimax", "emu3"})
-UNTOKENIZED = frozenset({"gemma4 that shares keys"})
+UNTOKENIZED = frozenset({"gemma4 that shares keys", "gemma3n"})  # whose vocabularies stand elsewhere
 NOISE = 0.1  # of a draft made of its target, in the deviation of each matrix: it often agrees
 
 
