@@ -165,28 +165,13 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It has no text, perhaps because its pages are pictures.</source>
-            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is a folder. Attach the files in it.</source>
             <translation>Das ist ein Ordner. Hängen Sie die Dateien darin an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is damaged, or not a PDF.</source>
-            <translation>Sie ist beschädigt oder kein PDF.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is empty.</source>
             <translation>Sie ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is encrypted. Save a copy without a password, and attach that.</source>
-            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
@@ -202,26 +187,6 @@
             <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not text. Only texts, code and PDFs can be attached.</source>
             <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>No text was found in it: {note}.</source>
-            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>only the first {number} of {count} pages</source>
-            <translation>nur die ersten {number} von {count} Seiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>only the first {number} of {count} pages: the rest is too long</source>
-            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>reading was stopped after {number} of {count} pages: it took too long</source>
-            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -417,6 +382,46 @@
             <location filename="../../app/chat/composer/fields.py" />
             <source>The model goes on from these words as if they were its own.</source>
             <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It has no text, perhaps because its pages are pictures.</source>
+            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It is damaged, or not a PDF.</source>
+            <translation>Sie ist beschädigt oder kein PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It is encrypted. Save a copy without a password, and attach that.</source>
+            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>No text was found in it: {note}.</source>
+            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>Reading it takes too long, or too much memory.</source>
+            <translation>Sie zu lesen dauert zu lange oder braucht zu viel Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>only the first {number} of {count} pages</source>
+            <translation>nur die ersten {number} von {count} Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>only the first {number} of {count} pages: the rest is too long</source>
+            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>reading was stopped after {number} of {count} pages: it took too long, or too much memory</source>
+            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange oder brauchte zu viel Speicher</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
