@@ -10985,6 +10985,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
+            <source>a divisor of {count}, the width</source>
+            <translation>ein Teiler von {count}, der Breite</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
             <source>a number above 0</source>
             <translation>eine Zahl über 0</translation>
         </message>
@@ -11002,6 +11007,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/safe_config.py" />
             <source>at least {number}</source>
             <translation>mindestens {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at least {number} whole numbers</source>
+            <translation>mindestens {number} ganze Zahlen</translation>
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
@@ -11102,6 +11112,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/shape.py" />
             <source>it has {kinds} layers</source>
             <translation>es hat Schichten der Art {kinds}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>none of its layers attends</source>
+            <translation>keine seiner Schichten hat Attention</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
