@@ -10544,6 +10544,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/hashed_tables.py" />
+            <source>'{name}' looks n-grams up in rows that their table does not have.</source>
+            <translation>'{name}' sucht N-Gramme in Zeilen, die ihre Tabelle nicht hat.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/families/probe.py" />
             <source>'{name}' computes logits that are not finite numbers.</source>
             <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
