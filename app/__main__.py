@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.system.bundle import DRAW, ENCODE
+from app.system.bundle import DRAW, ENCODE, READ_PDF
 
 EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
@@ -24,6 +24,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
 
 
+def _run_own(words: list[str]) -> int:
+    """Not for people: how a packaged program starts the processes that do its work beside the window."""
+    if words[0] == DRAW:
+        from app.chat.typesetting.drawing_program import main as draw  # noqa: PLC0415
+
+        return draw()
+    if words[0] == ENCODE:
+        from app.tree.exports.animations.encoding_program import main as encode  # noqa: PLC0415
+
+        return encode()
+    from app.chat.composer.pdf_program import main as read_pdf  # noqa: PLC0415
+
+    return read_pdf(words[1:])
+
+
 def _run(words: list[str]) -> int:
     if words[:1] == ["download"]:
         from app.downloads.command import run  # noqa: PLC0415
@@ -37,14 +52,8 @@ def _run(words: list[str]) -> int:
         from app.engine.serve import run as run_server  # noqa: PLC0415
 
         return run_server(words[1:])
-    if words[:1] == [DRAW]:  # not for people: how a packaged program starts the process that draws formulas
-        from app.chat.typesetting.drawing_program import main as draw  # noqa: PLC0415
-
-        return draw()
-    if words[:1] == [ENCODE]:  # the same for the one that encodes animations
-        from app.tree.exports.animations.encoding_program import main as encode  # noqa: PLC0415
-
-        return encode()
+    if words[:1] in ([DRAW], [ENCODE], [READ_PDF]):
+        return _run_own(words)
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
     # of event filters, too, and making one while another is being made ends the program.
     os.environ["PYSIDE6_OPTION_LAZY"] = "0"

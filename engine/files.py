@@ -20,6 +20,7 @@ if sys.platform != "win32":
 
 SUFFIX = ".part"
 MOST_OPEN = 4096  # files at once: a prepared model has one for each layer, and a server one for each client
+MOST_PROCESSES = 1 << 31  # no system has larger numbers for them, nor takes any
 _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit the length of a name
 # Virus scanners and indexers of Windows hold new files open for a moment, and some of thousands for seconds.
 _TRIES, _PATIENT_TRIES = (10, 200) if os.name == "nt" else (1, 1)
@@ -179,7 +180,7 @@ def _remove_dead(folder: Path, pattern: str) -> None:
 def _writer_of(left: Path) -> int | None:
     """The process that a temporary name tells; None if it tells none, and the file may be somebody else's."""
     writer = left.name.removesuffix(SUFFIX).rpartition(".")[2]
-    return int(writer) if writer.isdecimal() else None
+    return int(writer) if writer.isdecimal() and int(writer) < MOST_PROCESSES else None
 
 
 def _is_running(process: int) -> bool:

@@ -14,6 +14,9 @@ DRAW = "draw"
 ENCODE = "encode"
 """The same for the `encoding_program` of animations."""
 
+READ_PDF = "read-pdf"
+"""The same for the `pdf_program`, which finds the text of an attached file."""
+
 
 def is_frozen() -> bool:
     """Whether this process is a packaged program, which has no Python to start others with."""

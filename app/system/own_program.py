@@ -16,6 +16,14 @@ def command(word: str, module: str) -> list[str]:
     return [sys.executable, word] if is_frozen() else [sys.executable, "-m", module]
 
 
+def limit_memory(address_bytes: int) -> None:
+    """For such a program itself, where the system can: what asks for more fails, and nothing else on the machine."""
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415
+
+        resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
+
+
 def environment() -> dict[str, str]:
     """What the process gets."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

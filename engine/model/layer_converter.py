@@ -159,6 +159,15 @@ class LayerConverter:
         while loaded:
             yield loaded.popitem()
 
+    def numbers(self, index: int, name: str) -> list[float]:
+        """The numbers of a short weight of a layer; none where it is not stored as such. Raises `ModelError`."""
+        whole = f"{self._prefix}{index}.{name}"
+        sources = [self._weights[each] for each in self._members[index] if self._destinations[each].name == whole]
+        plain = (source for source in sources if isinstance(source, TensorInfo))
+        return [
+            number for source in plain for number in LazyTensor(source, stored_dtype(source))[...].flatten().tolist()
+        ]
+
     def outside(self) -> dict[str, LazyTensor | LazyPacked]:
         """The checkpoint's weights that belong to none of the decoder layers, by its own names; nothing is read."""
         return {name: self._lazy(name, source) for name, source in self._sources(None).items()}

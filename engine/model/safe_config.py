@@ -6,13 +6,14 @@ Config classes allocate and loop by these numbers, and look up by these names, b
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from transformers import PreTrainedConfig
 
 from engine.errors import ModelError
 from engine.protocol.sentences import Amount, say, shown
 
-MOST_LAYERS = 2048
+MOST_LAYERS = 512  # four times as many as any model has; each takes milliseconds before a model is refused
 MOST_PARTS = 16_384  # heads, groups or experts; numbers of a head
 MOST_EXPERTS_IN_ALL = 1 << 17  # experts times layers: some networks make a module of each
 MOST_WIDTH = 1 << 25  # of a hidden size, a vocabulary, a kernel
@@ -38,12 +39,26 @@ LAYERS = re.compile(r"num_\w*(layer|block|stage)s?|n_layers?|(?!.*window)\w*laye
 PARTS = re.compile(r"\w*(experts?|heads?|groups?|codebooks?)(_per_tok(en)?)?")
 HEADS = re.compile(r"\w*head_dim")
 WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
+DROPOUTS = re.compile(r"\w*dropout\w*|\w+_pdrop")
+# What else networks loop or allocate by, in every pass, or choose by: least and most.
+BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "partial_rotary_factor": (0, 1),
+        "altup_num_inputs": (1, 64),
+        "attention_types": (0, MOST_LAYERS),  # how often the kinds of GPT-Neo's layers are repeated
+        "hc_sinkhorn_iters": (0, 1000),
+        **dict.fromkeys(("index_topk", "indexer_budget"), (1, 1 << 16)),  # tokens, of each row
+    }
+)
+MOST_MPT_POSITIONS = 1 << 20  # its biases of all are made in every pass
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk", "moe_top_k")
 COMPRESSION = "compress_rates"
+HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
 CHOOSERS, BLOCKS = "index_n_heads", ("index_block_size", "index_topk_blocks")
 GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
+SECTIONS, AXES = "mrope_section", 3  # of a picture: time, height and width
 SPANS = ("sliding_window", "attention_chunk_size")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
 # What JSON has no number for, as transformers writes it: {"__float__": "Infinity"}; a NaN is no number of a config.
@@ -79,6 +94,7 @@ def require_consistent(config: PreTrainedConfig, name: str) -> None:
     _require_shared_keys(made, name)
     _require_blocks_to_choose(made, name)
     _require_tokens_to_compress(made, name)
+    _require_own_numbers(made, name)
 
 
 def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
@@ -132,8 +148,8 @@ def _require_bounded(path: str, key: str, value: float, name: str) -> None:
         most = MOST_PARTS
     elif WIDTHS.fullmatch(key):
         most = MOST_WIDTH
-    elif key == "partial_rotary_factor":
-        least, most = 0.0, 1.0
+    elif key in BOUNDS or DROPOUTS.fullmatch(key):
+        least, most = BOUNDS.get(key, (0.0, 1.0))
     elif key.endswith("_factor"):
         most = MOST_FACTOR
     if not (least <= value <= most) and not (isinstance(value, float) and math.isinf(value) and most == MOST):
@@ -211,6 +227,24 @@ def _require_tokens_to_compress(config: Mapping[str, object], name: str) -> None
             raise _refusal(name, COMPRESSION, tokens, say("at least {number}", number=1))
 
 
+def _require_own_numbers(config: Mapping[str, object], name: str) -> None:
+    """What classes of a few families take as it is."""
+    for key in HEAD_COUNTS:
+        if type(heads := config.get(key)) is int and heads < 1:
+            raise _refusal(name, key, heads, say("at least {number}", number=1))
+    inputs, active = config.get("altup_num_inputs"), config.get("altup_active_idx")
+    if isinstance(inputs, int) and not (isinstance(active, int) and 0 <= active < inputs):
+        raise _refusal(name, "altup_active_idx", active, say("between {least} and {most}", least=0, most=inputs - 1))
+    if config.get("model_type") != "mpt":
+        return
+    positions, width, heads = (config.get(key) for key in ("max_seq_len", "d_model", "n_heads"))
+    if not isinstance(positions, int) or not 2 <= positions <= MOST_MPT_POSITIONS:
+        words = say("between {least} and {most}", least=2, most=MOST_MPT_POSITIONS)
+        raise _refusal(name, "max_seq_len", positions, words)
+    if isinstance(width, int) and isinstance(heads, int) and width % heads:
+        raise _refusal(name, "n_heads", heads, say("a divisor of {count}, the width", count=width))
+
+
 def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:
     return [value for key in keys if type(value := config.get(key)) is int]
 
@@ -227,6 +261,9 @@ def _require_sensible_attention(config: Mapping[str, object], name: str) -> None
     if positions is not None and (type(positions) is not int or positions < 1):
         raise _refusal(name, "max_position_embeddings", positions, say("a whole number above 0"))
     for rope in (config, *_ropes(config)):
+        sections = rope.get(SECTIONS)
+        if sections is not None and not _are_sections(sections):
+            raise _refusal(name, SECTIONS, sections, say("at least {number} whole numbers", number=AXES))
         for key in POSITIVE:
             value = rope.get(key)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -251,6 +288,13 @@ def _ropes(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
         if isinstance(rope, dict):
             yield rope
             yield from (part for part in rope.values() if isinstance(part, dict))
+
+
+def _are_sections(sections: object) -> bool:
+    """Whether these are parts of a head, one for each axis at least."""
+    if not isinstance(sections, list) or len(sections) < AXES:
+        return False
+    return all(type(part) is int and part >= 0 for part in sections)
 
 
 def _refusal(name: str, path: str, value: object, wanted: str) -> ModelError:

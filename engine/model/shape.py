@@ -14,7 +14,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.one_pass_families import carried_width
-from engine.model.families.state_families import DECAYS, STATE_FAMILIES, may_keep
+from engine.model.families.state_families import DECAYS, HYBRID, STATE_FAMILIES, STATE_ONLY, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.families.whole_experts import experts_come_alone, multiplies_all_experts
@@ -270,10 +270,13 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
 
 def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
+    found = set(kinds)
     known = {FULL, SLIDING, CHUNKED, *INDEXED_KINDS, *COMPRESSED_KINDS}
-    if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
+    if unknown := sorted(kind for kind in found - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
+    if found and not found & (known | {HYBRID, "attention"}) and family not in STATE_ONLY:
+        raise no_tree(name, say("none of its layers attends"))
 
 
 def no_tree(name: str, reason: str) -> ModelError:

@@ -10,6 +10,7 @@ from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.hashed_tables import require_rows_of_tables
 from engine.model.families.slot_positions import take_masks
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, adapt_layers, find_layers, wrap
@@ -35,6 +36,7 @@ def build_streamable(
     `leaves_tables`: as well as `packed_tables` of the converter. Raises `ModelError` for what cannot be used.
     """
     converter = open_layer_converter(checkpoint, dtype)
+    require_rows_of_tables(converter)
     architecture = converter.architecture
     model = architecture.build_on_meta(dtype)
     loader = WeightLoader(model, dtype, architecture.kind)

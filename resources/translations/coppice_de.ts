@@ -165,28 +165,13 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It has no text, perhaps because its pages are pictures.</source>
-            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is a folder. Attach the files in it.</source>
             <translation>Das ist ein Ordner. Hängen Sie die Dateien darin an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is damaged, or not a PDF.</source>
-            <translation>Sie ist beschädigt oder kein PDF.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is empty.</source>
             <translation>Sie ist leer.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is encrypted. Save a copy without a password, and attach that.</source>
-            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
@@ -202,26 +187,6 @@
             <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not text. Only texts, code and PDFs can be attached.</source>
             <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>No text was found in it: {note}.</source>
-            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>only the first {number} of {count} pages</source>
-            <translation>nur die ersten {number} von {count} Seiten</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>only the first {number} of {count} pages: the rest is too long</source>
-            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>reading was stopped after {number} of {count} pages: it took too long</source>
-            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -417,6 +382,46 @@
             <location filename="../../app/chat/composer/fields.py" />
             <source>The model goes on from these words as if they were its own.</source>
             <translation>Das Modell schreibt ab diesen Worten weiter, als wären es seine eigenen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It has no text, perhaps because its pages are pictures.</source>
+            <translation>Sie hat keinen Text, vielleicht weil ihre Seiten Bilder sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It is damaged, or not a PDF.</source>
+            <translation>Sie ist beschädigt oder kein PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>It is encrypted. Save a copy without a password, and attach that.</source>
+            <translation>Sie ist verschlüsselt. Speichern Sie eine Kopie ohne Passwort, und hängen Sie diese an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>No text was found in it: {note}.</source>
+            <translation>Es wurde kein Text darin gefunden: {note}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>Reading it takes too long, or too much memory.</source>
+            <translation>Sie zu lesen dauert zu lange oder braucht zu viel Speicher.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>only the first {number} of {count} pages</source>
+            <translation>nur die ersten {number} von {count} Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>only the first {number} of {count} pages: the rest is too long</source>
+            <translation>nur die ersten {number} von {count} Seiten: der Rest ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pdf_text.py" />
+            <source>reading was stopped after {number} of {count} pages: it took too long, or too much memory</source>
+            <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange oder brauchte zu viel Speicher</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
@@ -10539,6 +10544,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/hashed_tables.py" />
+            <source>'{name}' looks n-grams up in rows that their table does not have.</source>
+            <translation>'{name}' sucht N-Gramme in Zeilen, die ihre Tabelle nicht hat.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/families/probe.py" />
             <source>'{name}' computes logits that are not finite numbers.</source>
             <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
@@ -10980,6 +10990,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
+            <source>a divisor of {count}, the width</source>
+            <translation>ein Teiler von {count}, der Breite</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
             <source>a number above 0</source>
             <translation>eine Zahl über 0</translation>
         </message>
@@ -10997,6 +11012,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/safe_config.py" />
             <source>at least {number}</source>
             <translation>mindestens {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
+            <source>at least {number} whole numbers</source>
+            <translation>mindestens {number} ganze Zahlen</translation>
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
@@ -11097,6 +11117,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/shape.py" />
             <source>it has {kinds} layers</source>
             <translation>es hat Schichten der Art {kinds}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
+            <source>none of its layers attends</source>
+            <translation>keine seiner Schichten hat Attention</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />

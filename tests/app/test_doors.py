@@ -80,7 +80,7 @@ SAFE_WITHOUT = {
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
-    "app/tree/exports/animations/encoding_program.py": "JSON",
+    "app/tree/exports/animations/encoding_program.py": "JSON", "app/chat/composer/pdf_program.py": "JSON",
     "app/tree/exports/pictures/formats.py": "SVG that Qt has written, which is well-formed",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
@@ -165,14 +165,14 @@ def imported_chat(_folder: Path) -> Iterator[str]:
 def attached_name(folder: Path) -> Iterator[str]:
     file = folder / TEXT.replace(HALF, BYTE)
     file.write_text("notes")
-    yield attachment_reader.read_attachment(file).name
+    yield attachment_reader.read_attachment(file, Stop()).name
 
 
 def text_of_a_pdf(folder: Path) -> Iterator[str]:
     (folder / "a.pdf").write_bytes(b"%PDF-")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attachment_reader, "read_pdf", lambda *_: (TEXT, ""))
-        yield attachment_reader.read_attachment(folder / "a.pdf").text
+        yield attachment_reader.read_attachment(folder / "a.pdf", Stop()).text
 
 
 def listing_of_the_hub(_folder: Path) -> Iterator[str]:

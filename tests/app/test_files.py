@@ -86,6 +86,14 @@ def test_what_a_killed_process_left_half_written_goes_and_what_a_living_one_writ
     assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.part"]
 
 
+def test_a_name_with_a_number_of_no_process_is_somebody_else_s(tmp_path: Path) -> None:
+    theirs = tmp_path / "wanted.json.20261130123456789012.part"
+    theirs.write_text("a download")
+    write_atomically(tmp_path / "wanted.json", b"new")
+    files.remove(tmp_path / "wanted.json")
+    assert theirs.read_text() == "a download"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
 def test_where_no_permissions_can_be_set_a_file_is_saved_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,7 +172,7 @@ def test_a_folder_is_tried_for_longer_than_a_file(monkeypatch: pytest.MonkeyPatc
 
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
-    "drawing_program.py": "a pipe to the window",
+    **dict.fromkeys(("drawing_program.py", "pdf_program.py"), "a pipe to the window"),
     "encoding_program.py": "a pipe to the window, and a file that the window has opened and puts in its place",
     "process.py": "a log, which grows, and a setting of the kernel",
     "bench.py": "a place that a person gave, which may be a pipe",

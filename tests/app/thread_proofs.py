@@ -254,7 +254,7 @@ def prove_passwords(case: Case) -> None:
 
 
 def prove_attachments(case: Case) -> None:
-    read = case.fails_once(lambda path: Attachment(path.name, "text"))
+    read = case.fails_once(lambda path, _stop: Attachment(path.name, "text"))
     case.patch.setattr("app.chat.composer.attachment_reader.read_attachment", read)
     reader = case.keep(AttachmentReader())
     with case.bot.waitSignal(reader.was_refused) as refused, case.bot.waitSignal(reader.was_read) as was_read:

@@ -1,32 +1,27 @@
 """Reads attached files in a thread: text and PDFs up to a size; other files are refused with a reason."""
 
 import codecs
-import io
-import logging
 import os
 import stat
-import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.composer.pdf_text import Refused, read_pdf
 from app.chat.history.message import Attachment
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.system.background import attempt
+from app.system.background import Stop, attempt
 from app.system.paths import is_file, is_folder
 from app.system.plain_text import well_formed
 from app.ui.jobs import Jobs
+from engine.errors import Cancelled
 
-_MOST_PAGES = 3000
 ONLY_TEXT = mark("It is not text. Only texts, code and PDFs can be attached.")
-_BLANK = mark("It has no text, perhaps because its pages are pictures.")
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
 LARGEST_PDF = 64 << 20
-TIMEOUT_SECONDS = 20.0
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # begins as UTF-16 does, so it must be looked for first
@@ -40,73 +35,14 @@ RECORDING = ".coppice"
 _OPENED = (RECORDING, ".gguf")
 
 
-class Refused(Exception):  # noqa: N818  # what happens to the file
-    """The reason why a file cannot be attached, as a sentence for the person."""
-
-
-class _OutOfTime(Exception):  # noqa: N818  # not an error: what is there is taken
-    """The time is over in the middle of a page."""
-
-
-def read_pdf(content: bytes, most_characters: int, deadline: float) -> tuple[str, str]:
-    """The text, and what was left out in words if something was; `deadline` in seconds of the monotonic clock.
-
-    Raises `Refused` for a file that is encrypted, damaged or without text. The library is Python alone: a hostile file
-    can waste this thread's time within one page, but not run code or take memory without limit.
-    """
-    from pypdf import PdfReader  # noqa: PLC0415  # only for who attaches a PDF
-    from pypdf.errors import DependencyError  # noqa: PLC0415
-
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every irregularity, and most files have some
-    try:
-        reader = PdfReader(io.BytesIO(content))
-        readable = not reader.is_encrypted or bool(reader.decrypt(""))
-        text, note = _read_pages(reader, most_characters, deadline) if readable else ("", "")
-    except DependencyError:
-        readable = False
-    except Exception as error:  # damaged files raise anything here
-        raise Refused(tr("It is damaged, or not a PDF.")) from error
-    if not readable:
-        raise Refused(tr("It is encrypted. Save a copy without a password, and attach that."))
-    if not text.strip():
-        raise Refused(tr("No text was found in it: {note}.").format(note=note) if note else tr(_BLANK))
-    return text, note
-
-
-def _read_pages(reader: Any, most_characters: int, deadline: float) -> tuple[str, str]:
-    """The texts of the pages under their numbers, and what was left out."""
-
-    def keep_time(*_: object) -> None:
-        if time.monotonic() > deadline:
-            raise _OutOfTime
-
-    texts: list[str] = []
-    length, count = 0, len(reader.pages)
-    for number in range(min(count, _MOST_PAGES)):
-        try:
-            keep_time()
-            page = reader.pages[number].extract_text(visitor_operand_before=keep_time).strip()
-        except _OutOfTime:
-            note = tr("reading was stopped after {number} of {count} pages: it took too long")
-            return "\n\n".join(texts), note.format(number=number, count=count)
-        if length + len(page) > most_characters:
-            note = tr("only the first {number} of {count} pages: the rest is too long")
-            return "\n\n".join(texts), note.format(number=number, count=count)
-        if page:
-            texts.append(f"[Page {number + 1}]\n{page}")
-            length += len(page)
-    left_out = tr("only the first {number} of {count} pages").format(number=_MOST_PAGES, count=count)
-    return "\n\n".join(texts), left_out if count > _MOST_PAGES else ""
-
-
-def read_attachment(path: Path) -> Attachment:
-    """The text of a file; raises `Refused` with the reason where it has none that can be used."""
+def read_attachment(path: Path, stop: Stop) -> Attachment:
+    """The text of a file; raises `Refused` with the reason where it has none that can be used, and `Cancelled`."""
     try:
         content = _read_bytes(path)
     except OSError as error:
         raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
     if _PDF in content[:1024]:
-        text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + TIMEOUT_SECONDS)
+        text, note = _pdf(content, stop)
         return Attachment(well_formed(path.name), well_formed(text), note)
     text = decode(content[:LARGEST_TEXT])
     if len(content) > LARGEST_TEXT:
@@ -154,10 +90,17 @@ def _read_bytes(path: Path) -> bytes:
     return content
 
 
+def _pdf(content: bytes, stop: Stop) -> tuple[str, str]:
+    try:
+        return read_pdf(content, LARGEST_TEXT, stop)
+    except OSError as error:
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+
+
 class AttachmentReader(QObject):
     """Files are read one after the other, in the order they were given; answers come as signals.
 
-    Closing does not wait for the thread: a file that takes long is left unread.
+    Closing waits for nothing: a file that takes long is left unread.
     """
 
     was_read = Signal(object, object)  # path, Attachment
@@ -175,7 +118,7 @@ class AttachmentReader(QObject):
             return
         if self._jobs is None:
             self._jobs = Jobs(1, "attachments", self)
-        job = self._jobs.start(lambda _stop: attempt(partial(_read, path), _unexpected))
+        job = self._jobs.start(lambda stop: attempt(partial(_read, path, stop), _unexpected))
         job.done.connect(partial(self._on_done, path))
 
     def close(self) -> None:
@@ -193,12 +136,14 @@ class AttachmentReader(QObject):
             self.was_refused.emit(path, answer)
 
 
-def _read(path: Path) -> Attachment | Path | str:
+def _read(path: Path, stop: Stop) -> Attachment | Path | str:
     """The attachment, or what is opened elsewhere, or why there is neither."""
     try:
-        return opened_elsewhere(path) or read_attachment(path)
+        return opened_elsewhere(path) or read_attachment(path, stop)
     except Refused as refusal:
         return str(refusal)
+    except Cancelled:
+        return ""  # nobody hears of it
 
 
 def _unexpected(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from pygments.lexers import get_all_lexers, get_lexer_by_name  # type: ignore[im
 from app.chat.typesetting.drawing_process import DEADLINE_VARIABLE, READY
 from app.chat.typesetting.formula_drawing import draw
 from app.system import json_text as json
+from app.system.own_program import limit_memory
 
 LONGEST_CODE = 6_000  # characters; what is longer is shown without colours
 Runs = list[tuple[int, str]]
@@ -54,7 +55,7 @@ def _known_languages() -> frozenset[str]:
 def main() -> int:
     """Answer requests until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
-    _limit_memory()
+    limit_memory(_MEMORY_BYTES)
     # What libraries print must not stand among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -96,14 +97,6 @@ def _answer(request: dict[str, Any]) -> object:
 def _write(answers: BinaryIO, answer: object) -> None:
     answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
-
-
-def _limit_memory() -> None:
-    """Where the system can: what asks for more than this fails, and nothing else on the machine does."""
-    if sys.platform == "linux":
-        import resource  # noqa: PLC0415
-
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,9 @@ STATE_FAMILIES = frozenset(
     }
 )
 
+# All of whose layers keep a state; the library's other networks ask a layer that attends how long the text is.
+STATE_ONLY = frozenset({"falcon_mamba", "mamba", "mamba2"})
+
 # What MiniMax's layers compute of their numbers alone, and its checkpoints hold all the same.
 DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 

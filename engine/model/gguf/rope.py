@@ -7,6 +7,7 @@ from engine.errors import ModelError
 from engine.model.gguf.header import GgufHeader, GgufTensor, small_numbers
 from engine.model.gguf.networks.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
+from engine.model.safe_config import AXES
 from engine.protocol.sentences import say, shown
 
 LOCAL_BASE = 10_000.0  # of layers with a window in Gemma 3 and later
@@ -40,7 +41,7 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     turned = settings.whole("rope.dimension_count", head_dim)
     if not 1 <= base < math.inf:
         raise settings.refused("rope.freq_base")
-    if not 0 < turned <= head_dim:
+    if not 0 < turned <= head_dim or turned % 2:
         raise settings.refused("rope.dimension_count")
     if settings.architecture == "gemma4":
         return _by_kind(_proportional(header, settings, base), settings, LOCAL_BASE)
@@ -51,6 +52,8 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
         rope["partial_rotary_factor"] = turned / head_dim
     if settings.architecture in WITH_AXES:
         sections = [section for section in settings.several("rope.dimension_sections") if section]
+        if len(sections) < AXES or not all(type(part) is int and part > 0 for part in sections):
+            raise settings.refused("rope.dimension_sections")
         rope |= {"mrope_section": sections, "mrope_interleaved": True}
     if settings.architecture in ("gemma3", "gemma3n", "mimo2", "laguna"):
         return _by_kind(rope, settings, LOCAL_BASE)

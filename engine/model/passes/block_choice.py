@@ -80,7 +80,8 @@ class BlockChooser:
         plan = self._plan_of(mask, scores, indexer.block_size)
         blocks = plan.highest(scores)
         if indexer.local_blocks > 0:
-            local = plan.own[:, None] - torch.arange(indexer.local_blocks, device=scores.device)
+            most = min(indexer.local_blocks, plan.count)  # a config may say billions
+            local = plan.own[:, None] - torch.arange(most, device=scores.device)
             blocks.scatter_(-1, local.clamp(min=0).expand(len(scores), -1, -1), torch.inf)
         highest, numbers = blocks.topk(min(indexer.topk_blocks, plan.count), -1)
         chosen = torch.zeros_like(blocks, dtype=torch.bool)

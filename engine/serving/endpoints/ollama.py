@@ -67,7 +67,7 @@ async def running(service: ServiceOf) -> RunningModels:
 @router.post("/api/show")
 async def show(asked: ShowFields, service: ServiceOf) -> ShownModel:
     """What the loaded model can do."""
-    _served(service, asked.model or asked.name)
+    _served(service, asked.model or asked.name or "")
     return shown_model(service.engine)
 
 

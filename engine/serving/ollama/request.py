@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
@@ -14,19 +14,28 @@ from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Tex
 from engine.serving.chat.request import ToolField
 from engine.serving.conversation import only_tools
 from engine.serving.endpoints.constraint_fields import Schema
-from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField
+from engine.serving.endpoints.sampling_fields import SEEDS, Asked, SamplingFields, StopField
 from engine.serving.ollama.turns import NoImages, TurnField
 
-ENDLESS = (-1, -2)  # for Ollama without end, and until the context is full: here the same
+ENDLESS = (0, -1, -2)  # for Ollama the same as -1, without end, and until the context is full: here all the same
+
+
+def _whole(number: object) -> object:
+    """What Ollama takes for a whole number, too: some languages write all of theirs with a point."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class OptionsField(SamplingFields):
     """`options`. What is missing is as Ollama's documents have it, but for the penalty of repetition: none."""
 
     temperature: float | None = Field(default=0.8, ge=0, le=100)
-    top_k: int | None = Field(default=40, ge=-1, le=MOST_TOKENS)
+    top_k: Whole | None = Field(default=40, ge=-1, le=MOST_TOKENS)
     top_p: float | None = Field(default=0.9, gt=0, le=1)
-    num_predict: int | None = Field(default=None, ge=-2, le=MOST_TOKENS)
+    seed: Whole | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
+    num_predict: Whole | None = Field(default=None, ge=-2, le=MOST_TOKENS)
     stop: StopField = None
 
 
@@ -68,7 +77,7 @@ class AnswerFields(Asked):
 class OllamaChatFields(AnswerFields):
     """A conversation to go on with; without messages the model is only to be loaded, which it is."""
 
-    messages: list[TurnField] = Field(default=[], max_length=MOST_TURNS, fail_fast=True)
+    messages: list[TurnField] | None = Field(default=None, max_length=MOST_TURNS, fail_fast=True)
     tools: list[Annotated[ToolField, only_tools("function")]] | None = Field(default=None, max_length=MOST_TOOLS)
 
     @property
@@ -80,7 +89,7 @@ class OllamaChatFields(AnswerFields):
 class GenerateFields(AnswerFields):
     """A prompt to answer; `raw`: a text to go on with as it stands. Without one the model is only to be loaded."""
 
-    prompt: Text = ""
+    prompt: Text | None = None
     system: Text | None = None
     suffix: Text | None = None
     template: Text | None = None
@@ -99,11 +108,11 @@ class GenerateFields(AnswerFields):
     def chat(self) -> tuple[ChatMessage, ...]:
         """The prompt as a conversation."""
         system = (ChatMessage("system", self.system),) if self.system else ()
-        return (*system, ChatMessage("user", self.prompt))
+        return (*system, ChatMessage("user", self.prompt or ""))
 
 
 class ShowFields(Asked):
     """Which model is asked about; `name` is what older clients say."""
 
-    model: Name = ""
-    name: Name = ""
+    model: Name | None = None
+    name: Name | None = None

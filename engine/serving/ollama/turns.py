@@ -1,7 +1,9 @@
 """The messages of Ollama's chats, and the conversation that they tell."""
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Sequence, Set
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -29,13 +31,13 @@ class AskedFunction(Asked):
     """What was called, and with what."""
 
     name: Name
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] | None = None
 
 
 class AskedCall(Asked):
     """A call that an earlier answer asked for; older clients give it no `id`."""
 
-    id: Name = ""
+    id: Name | None = None
     function: AskedFunction
 
 
@@ -47,7 +49,7 @@ class TurnField(Asked):
     """
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: Text = ""
+    content: Text | None = None
     thinking: Text | None = None
     images: NoImages = None
     tool_calls: list[AskedCall] | None = Field(default=None, max_length=MOST_TOOLS)
@@ -60,41 +62,53 @@ def chat_of(messages: Sequence[TurnField], marks: Marks) -> tuple[ChatMessage, .
 
     `marks`: what stands around reasoning in the text of the model's answers.
     """
-    conversation, open_calls = Conversation(marks), _OpenCalls()
+    given = {call.id for message in messages for call in message.tool_calls or () if call.id}
+    conversation, open_calls = Conversation(marks), _OpenCalls(given)
     for message in messages:
         if message.role == "tool":
             call = open_calls.close(message.tool_call_id, message.tool_name)
-            conversation.give_back(call, message.content)
+            conversation.give_back(call, message.content or "")
             continue
         if message.role == "assistant":
             conversation.think((message.thinking or "").strip())
-        conversation.say(message.role, message.content)
+        conversation.say(message.role, message.content or "")
         for each in message.tool_calls or ():
             conversation.call(open_calls.open(each))
     return conversation.chat
 
 
-class _OpenCalls:
-    """The calls whose results have not come yet, in their order."""
+_Queue = tuple[Literal["id", "name", "all"], str]
+_ALL: _Queue = ("all", "")
 
-    def __init__(self) -> None:
-        self._open: list[ToolCall] = []
+
+class _OpenCalls:
+    """The calls whose results have not come yet, in their order.
+
+    Each stands in three queues, of its id, of its name and of all, which skip what was closed from another one: a
+    request may hold a hundred thousand calls, and a result for each.
+    """
+
+    def __init__(self, given: Set[str]) -> None:
+        """`given`: the ids that the client knows calls by."""
+        self._free_ids = (made for made in map("call_{}".format, itertools.count()) if made not in given)
+        self._queues = defaultdict[_Queue, deque[tuple[int, ToolCall]]](deque)
+        self._closed = set[int]()
         self._count = 0
 
     def open(self, asked: AskedCall) -> ToolCall:
-        arguments = json.dumps(asked.function.arguments, ensure_ascii=False)
-        call = ToolCall(asked.id or f"call_{self._count}", asked.function.name, arguments)
-        self._open.append(call)
+        arguments = json.dumps(asked.function.arguments or {}, ensure_ascii=False)
+        call = ToolCall(asked.id or next(self._free_ids), asked.function.name, arguments)
+        for queue in (("id", call.id), ("name", call.name), _ALL):
+            self._queues[queue].append((self._count, call))
         self._count += 1
         return call
 
     def close(self, call_id: str | None, name: str | None) -> str:
         """The id of the call that a result is for; of none that was made, what the client said."""
-        if call_id:
-            fitting = [each for each in self._open if each.id == call_id]
-        else:
-            fitting = [each for each in self._open if each.name == name or not name]
-        if not fitting:
-            return call_id or name or ""
-        self._open.remove(fitting[0])
-        return fitting[0].id
+        queue = self._queues.get(("id", call_id) if call_id else ("name", name) if name else _ALL, deque())
+        while queue:
+            number, call = queue.popleft()
+            if number not in self._closed:
+                self._closed.add(number)
+                return call.id
+        return call_id or name or ""

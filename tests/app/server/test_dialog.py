@@ -161,6 +161,18 @@ def test_examples_survive_any_name_and_every_key_can_stand_in_a_header() -> None
     assert new_key().isascii()
 
 
+def test_no_name_and_no_key_can_command_the_shell_that_an_example_is_pasted_into() -> None:
+    name, key = 'x" & calc & "%PATH% ^ a', "k'$(x)\"'"
+    body = curl("http://h:1", "", name, is_windows=True).split("-d ")[1].strip()
+    assert not re.search(r"[&|<>^%!]|\\\\", body), "a quote behind a backslash ends what cmd.exe takes as it is"
+    assert json.loads(body[1:-1].replace('\\"', '"'))["model"] == name
+    assert f"Authorization: Bearer {key}" in shlex.split(curl("http://h:1", key, "m", is_windows=False))
+    assert f"'Bearer {key.replace(chr(39), 2 * chr(39))}' }}" in powershell("http://h:1", key, "m")
+    for example in list(EXAMPLES.values())[len(SHELLS) :]:
+        tree = ast.walk(ast.parse(example("http://h:1", key, "m")))
+        assert any(str(node.value).endswith(key) for node in tree if isinstance(node, ast.Constant))
+
+
 def test_addresses_that_lead_here() -> None:
     assert reachable("http://0.0.0.0:80", ("192.168.1.2", "172.17.0.1")) == "http://192.168.1.2:80"
     assert reachable("http://[::]:80", ()) == "http://127.0.0.1:80"

@@ -181,6 +181,15 @@ def test_groups_of_heads_attend_to_the_blocks_that_were_chosen_for_them(shared: 
     torch.testing.assert_close(found, expected.transpose(1, 2))
 
 
+def test_more_blocks_beside_a_token_than_there_are_take_no_memory() -> None:
+    scores, mask = torch.randn(1, 3, 20), torch.ones(3, 20, dtype=torch.bool).tril_(17)[None, None]
+    all_of_them, billions = (
+        BlockChooser().seen(SimpleNamespace(block_size=4, topk_blocks=2, local_blocks=count), scores, mask)
+        for count in (5, 10**13)
+    )
+    assert torch.equal(all_of_them, billions)
+
+
 def test_keys_of_an_indexer_are_appended_kept_and_forgotten_apart_from_others() -> None:
     layer = IndexedTreeLayer(4, Span(INDEXED))
     keys = torch.arange(12.0).view(1, 6, 2)

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,8 @@ from engine.loading.estimate import Estimator
 from engine.model import architecture
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
-from engine.model.safe_config import safe_config
+from engine.model.safe_config import require_consistent, safe_config
+from engine.model.shape import require_attention
 from engine.model.streamable_network import build_streamable
 from engine.protocol.messages import Appraise
 from engine.protocol.options import LoadOptions
@@ -30,8 +32,8 @@ LINEAR = {"rope_type": "linear", "factor": 1.0, "rope_theta": 1e4}
 
 # What an entry may not be, and the words of the refusal.
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "a million layers": ({"num_hidden_layers": 10**6}, "num_hidden_layers = 1000000; it must be at most 2048"),
-    "layers beyond every number": ({"num_hidden_layers": 10**30}, "it must be at most 2048"),
+    "a million layers": ({"num_hidden_layers": 10**6}, "num_hidden_layers = 1000000; it must be at most 512"),
+    "layers beyond every number": ({"num_hidden_layers": 10**30}, "it must be at most 512"),
     "no layers": ({"num_hidden_layers": 0}, "it must be a whole number above 0"),
     "more layers than tensors": ({"num_hidden_layers": 500}, "says 500 layers, which its weights do not hold"),
     "layers of the text part": ({"text_config": {"num_hidden_layers": 10**6}}, "text_config.num_hidden_layers"),
@@ -62,6 +64,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a negative window": ({"sliding_window": -4}, "sliding_window"),
     "a negative chunk": ({"attention_chunk_size": -4}, "attention_chunk_size"),
     "a list without end": ({"layer_types": [0] * 300_000}, "more than 262144 entries"),
+    "tokens that are chosen of billions": ({"index_topk": 1 << 31}, "index_topk = 2147483648; it must be at most"),
+    "no tokens that are chosen": ({"indexer_budget": 0}, "indexer_budget = 0; it must be at least 1"),
+    "rounds without end": ({"hc_sinkhorn_iters": 10**9}, "hc_sinkhorn_iters = 1000000000; it must be at most"),
+    "kinds without end": ({"attention_types": [[["global"], 10**9]]}, "attention_types = 1000000000"),
+    "dropped more than all": ({"hidden_dropout": 2}, "hidden_dropout = 2; it must be at most 1"),
+    "no axes": ({"rope_parameters": {**LINEAR, "mrope_section": [1]}}, "mrope_section"),
     "no number": ({"attention_dropout": float("nan")}, "attention_dropout = nan"),
 }  # fmt: skip
 
@@ -122,6 +130,37 @@ def test_what_a_class_completes_is_looked_at_too(what: str, tmp_path: Path) -> N
     with pytest.raises(ModelError) as refusal:
         open_architecture(open_checkpoint(str(tmp_path)))
     assert words in refusal.value.message
+
+
+OF_ONE_FAMILY: dict[str, tuple[str, dict[str, Any], str]] = {
+    "inputs without end": ("gemma3n_text", {"altup_num_inputs": 1000}, "altup_num_inputs = 1000; it must be at most"),
+    "an input that is not there": ("gemma3n_text", {"altup_active_idx": 4}, "= 4; it must be between 0 and 3"),
+    "positions of billions": ("mpt", {"max_seq_len": 1 << 31}, "max_seq_len = 2147483648; it must be between 2 and"),
+    "less than no heads": ("gpt_neo", {"num_heads": -4}, "num_heads = -4; it must be at least 1"),
+    "heads of no whole width": ("mpt", {"n_heads": 3}, "n_heads = 3; it must be a divisor of 2048, the width"),
+}
+
+
+@pytest.mark.parametrize("what", OF_ONE_FAMILY)
+def test_what_one_family_loops_or_chooses_by_is_refused_with_its_name(what: str) -> None:
+    family, entries, words = OF_ONE_FAMILY[what]
+    said = transformers.CONFIG_MAPPING[family]().to_dict()
+    require_consistent(config_of(safe_config(said, "a", 999)), "a")
+    with pytest.raises(ModelError) as refusal:
+        require_consistent(config_of(safe_config({**said, **entries}, "a", 999)), "a")
+    assert words in refusal.value.message
+
+
+def config_of(said: dict[str, Any]) -> Any:
+    return transformers.CONFIG_MAPPING[said["model_type"]].from_dict(said)
+
+
+def test_a_hybrid_without_a_layer_that_attends_is_refused() -> None:
+    require_attention("a", ["linear_attention", "full_attention"], "qwen3_next")
+    require_attention("a", ["linear_attention"], "mamba2")
+    require_attention("a", ["hybrid"], "falcon_h1")
+    with pytest.raises(ModelError, match="none of its layers attends"):
+        require_attention("a", ["linear_attention", "mlp"], "qwen3_next")
 
 
 def test_a_network_without_end_is_not_made(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,12 @@ import ollama
 import pytest
 from hypothesis import given, settings
 from ollama import ChatResponse
+from pydantic import ValidationError
 
 from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions
-from engine.protocol.tools import Tool
+from engine.protocol.reasoning import COMMON
+from engine.protocol.tools import Tool, ToolCall
 from engine.serving.answers import Alive, Step
 from engine.serving.arguments import NO_JSON, arguments_of
 from engine.serving.ollama.lines import LineWriter
@@ -90,6 +92,16 @@ def test_options_that_are_missing_are_ollama_s() -> None:
     assert drawn == SamplingOptions(temperature=0.8, top_k=40, top_p=0.9, seed=3)
 
 
+def test_numbers_and_nothing_may_be_written_as_ollama_takes_them(running: Running) -> None:
+    asked = OptionsField.model_validate({"num_predict": 1e3, "top_k": 9.0, "seed": 7.0, "stop": None})
+    assert (asked.num_predict, asked.top_k, asked.seed) == (1000, 9, 7)
+    with pytest.raises(ValidationError, match="valid integer"):
+        OptionsField.model_validate({"num_predict": 2.5})
+    with httpx.Client(base_url=running.address) as plain:
+        for path, said in (("chat", {"messages": None}), ("generate", {"prompt": None}), ("show", {"name": None})):
+            assert plain.post(f"/api/{path}", json={"model": "default", "stream": False, **said}).status_code == 200
+
+
 def test_a_stop_string_ends_the_answer(running: Running, client: ollama.Client) -> None:
     expected = running.text_of(CHAT, TWELVE)
     word = expected.split()[3]
@@ -97,7 +109,7 @@ def test_a_stop_string_ends_the_answer(running: Running, client: ollama.Client) 
     assert (answered.message.content, answered.done_reason) == (expected[: expected.index(word)], "stop")
 
 
-@pytest.mark.parametrize("most", [-1, -2])
+@pytest.mark.parametrize("most", [0, -1, -2])
 def test_an_answer_without_end_ends_by_itself(client: ollama.Client, most: int) -> None:
     night = [{"role": "user", "content": "Good night!"}]
     answered = ask(client, messages=night, options={"temperature": 0, "num_predict": most})
@@ -150,6 +162,34 @@ def test_a_result_by_its_id_and_one_of_no_call(running: Running, client: ollama.
     with pytest.raises(ollama.ResponseError, match="fly") as refused:
         ask(client, messages=[*ASKED, {"role": "tool", "tool_name": "fly", "content": "Landed."}])
     assert refused.value.status_code == 400
+
+
+def test_ids_that_are_made_up_are_none_of_the_client_s() -> None:
+    calls = [
+        {"id": "call_1", "function": {"name": "look"}},
+        {"id": None, "function": {"name": "fly", "arguments": None}},
+        {"function": {"name": "land"}},
+    ]
+    results = [{"role": "tool", "tool_name": name, "content": name} for name in ("land", "fly", "look")]
+    told = chat_of(messages_of({"role": "assistant", "content": None, "tool_calls": calls}, *results), COMMON)
+    assert len({call.id for call in told[0].tool_calls}) == 3
+    assert [(turn.name, turn.content) for turn in told[1:]] == [(name, name) for name in ("land", "fly", "look")]
+
+
+@pytest.mark.parametrize("said", [{}, {"tool_name": "look"}])
+def test_many_calls_and_results_are_matched_in_turn(said: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = list[str]()
+
+    class Counted(ToolCall):
+        def __getattribute__(self, name: str) -> Any:
+            looked_at.append(name)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr("engine.serving.ollama.turns.ToolCall", Counted)
+    calls = [{"function": {"name": "look"}}] * 300
+    asked = messages_of({"role": "assistant", "tool_calls": calls}, *[{"role": "tool", **said, "content": "x"}] * 300)
+    assert len(chat_of(asked, COMMON)) == 301
+    assert len(looked_at) < 20 * 300, "each call is looked at a few times, not once for each result"
 
 
 def test_reasoning_that_is_sent_back_stands_before_its_answer(running: Running) -> None:

@@ -22,11 +22,27 @@ def pdf_of(pages: Sequence[str], operators: str = "") -> bytes:
             "/Resources << /Font << /F1 3 0 R >> >> >>"
         )
         objects.append(f"<< /Length {len(drawing)} >>\nstream\n{drawing}\nendstream")
+    return _file([each.encode() for each in objects])
+
+
+def packed_page(packed: bytes, coding: str) -> bytes:
+    """A PDF with one page, whose drawing is packed in this way."""
+    return _file([
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 5 0 R >> >> >>",
+        b"".join((f"<< /Length {len(packed)} /Filter /{coding} >>\nstream\n".encode(), packed, b"\nendstream")),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ])  # fmt: skip
+
+
+def _file(objects: Sequence[bytes]) -> bytes:
     out, places = io.BytesIO(), []
     out.write(b"%PDF-1.4\n")
     for number, content in enumerate(objects, 1):
         places.append(out.tell())
-        out.write(f"{number} 0 obj\n{content}\nendobj\n".encode())
+        out.write(b"".join((f"{number} 0 obj\n".encode(), content, b"\nendobj\n")))
     table = out.tell()
     rows = "".join(f"{place:010d} 00000 n \n" for place in places)
     head = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{rows}"

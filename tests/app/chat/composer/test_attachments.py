@@ -1,29 +1,42 @@
 """Files for a question: what is text is read, what is not is refused in words, and nothing waits for it."""
 
 import os
-import time
+import subprocess
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pypdf import PageObject
 from PySide6.QtCore import QMimeData, QUrl
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachment_reader import LARGEST_PDF, LARGEST_TEXT, Refused, read_attachment, read_pdf
+from app.chat.composer import pdf_program
+from app.chat.composer.attachment_reader import LARGEST_PDF, LARGEST_TEXT, AttachmentReader, read_attachment
 from app.chat.composer.attachment_tray import MOST_FILES, AttachmentTray
 from app.chat.composer.composer import Composer
+from app.chat.composer.pdf_text import Refused, found_in, read_pdf
 from app.chat.history.message import Attachment, attachment_details, attachments_of
+from app.system import own_program
+from app.system.background import Stop
 from app.ui.theme import LIGHT
-from tests.app.chat.composer.pdfs import encrypted, pdf_of
+from tests.app.chat.composer.pdfs import encrypted, packed_page, pdf_of
 
-LATER = 10.0**12
+PATIENCE_SECONDS = 60.0
+ENDLESS = packed_page(bytes(LARGEST_PDF - 1000), "LZWDecode")  # two minutes
+
+
+def read(content: bytes, most_characters: int = 1000) -> tuple[str, str]:
+    return read_pdf(content, most_characters, Stop(), PATIENCE_SECONDS)
 
 
 def refusal(path: Path) -> str:
     with pytest.raises(Refused) as caught:
-        read_attachment(path)
+        read_attachment(path, Stop())
     return str(caught.value)
 
 
@@ -41,7 +54,7 @@ def refusal(path: Path) -> str:
 def test_texts_are_read_in_their_encoding(tmp_path: Path, content: bytes, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    assert read_attachment(path) == Attachment("notes.txt", text)
+    assert read_attachment(path, Stop()) == Attachment("notes.txt", text)
 
 
 @pytest.mark.parametrize(
@@ -98,32 +111,62 @@ def test_attachments_are_kept_and_damage_is_passed_over() -> None:
 def test_the_text_of_a_pdf_is_taken_page_by_page(tmp_path: Path) -> None:
     path = tmp_path / "paper.pdf"
     path.write_bytes(pdf_of(["First words", "", "Last words"]))
-    assert read_attachment(path) == Attachment("paper.pdf", "[Page 1]\nFirst words\n\n[Page 3]\nLast words")
+    assert read_attachment(path, Stop()) == Attachment("paper.pdf", "[Page 1]\nFirst words\n\n[Page 3]\nLast words")
 
 
 def test_an_encrypted_pdf_is_told() -> None:
     with pytest.raises(Refused, match="encrypted"):
-        read_pdf(encrypted(pdf_of(["secret"]), "password"), 1000, LATER)
-    assert "open" in read_pdf(encrypted(pdf_of(["open"]), ""), 1000, LATER)[0]
+        read(encrypted(pdf_of(["secret"]), "password"))
+    assert "open" in read(encrypted(pdf_of(["open"]), ""))[0]
 
 
 def test_a_pdf_of_pictures_is_told() -> None:
     with pytest.raises(Refused, match="no text"):
-        read_pdf(pdf_of(["", ""]), 1000, LATER)
+        read(pdf_of(["", ""]))
 
 
 def test_a_long_pdf_is_cut_and_it_is_told() -> None:
-    text, note = read_pdf(pdf_of(["word " * 20] * 30), 400, LATER)
+    text, note = read(pdf_of(["word " * 20] * 30), 400)
     assert text.count("[Page") == 4
     assert note == "only the first 4 of 30 pages: the rest is too long"
 
 
-def test_a_pdf_that_takes_too_long_is_left_in_the_middle_of_a_page() -> None:
-    endless = pdf_of(["first", "second"], operators="q Q " * 200_000)
-    begin = time.monotonic()
-    with pytest.raises(Refused, match="took too long"):
-        read_pdf(endless, 1000, begin)
-    assert read_pdf(pdf_of(["first"]), 1000, LATER)[1] == ""
+def test_a_pdf_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(Refused, match=r"took too long|takes too long"):
+        read_pdf(ENDLESS, 1000, Stop(), seconds=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system has no such limit")
+def test_a_pdf_that_takes_too_much_memory_hurts_the_window_as_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = f"from {own_program.__name__} import limit_memory; limit_memory(256 << 20); bytearray(512 << 20)"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env=own_program.environment(), check=False
+    )
+    assert b"MemoryError" in ended.stderr
+    monkeypatch.setattr(PageObject, "extract_text", Mock(side_effect=["first", MemoryError]))
+    assert [told.page for told in pdf_program.lines_of(pdf_of(["first", "second"]), 1000)] == [None, "first"]
+
+
+def test_what_was_read_in_time_is_kept() -> None:
+    lines = b'{"count": 3}\n{"page": "first"}\n{"page": ""}\n{"page": "thi'
+    assert found_in(lines).within(1000) == (
+        "[Page 1]\nfirst", "reading was stopped after 2 of 3 pages: it took too long, or too much memory"
+    )  # fmt: skip
+    pages = b'{"count": 5000}\n{"page": "first"}\n{"is_last": true}\n'
+    assert found_in(pages).within(1000)[1] == "only the first 1 of 5000 pages"
+
+
+def test_a_pdf_is_left_when_nobody_waits_for_it(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(ENDLESS)
+    reader = AttachmentReader()
+    reader.read(tmp_path / "a.pdf")
+    qtbot.waitUntil(lambda: bool(readers_of_pdfs()))
+    reader.close()
+    qtbot.waitUntil(lambda: not readers_of_pdfs())
+
+
+def readers_of_pdfs() -> list[psutil.Process]:
+    return [each for each in psutil.Process().children() if pdf_program.__name__ in each.cmdline()]
 
 
 # ---- chips ----------------------------------------------------------------------------------------------------------

@@ -54,7 +54,9 @@ GATE = tensor("blk.0.attn_gate.weight", (32, 2), 1024)
 LING_ENTRIES: dict[str, object] = {
     "attention__head_count_kv": [0, 1], "rope__dimension_count": 8, "attention__key_length_mla": 24,
 }  # fmt: skip
-QWEN4_ENTRIES = {**STATE_ENTRIES, "attention__head_count_kv": 1, "full_attention_interval": 2}
+QWEN4_ENTRIES = {
+    **STATE_ENTRIES, "attention__head_count_kv": 1, "full_attention_interval": 2, "rope__dimension_sections": [3, 3, 2],
+}  # fmt: skip
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
@@ -120,6 +122,8 @@ IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
         ),
         r"ple\.head_offsets",
     ),
+    "a part of a head that turns by halves": (raw("qwen2", rope__dimension_count=3), r"rope\.dimension_count"),
+    "no axes": (raw("qwen4exp", **{**QWEN4_ENTRIES, "rope__dimension_sections": [2]}), "dimension_sections"),
     "a first Ling with dense layers": (raw("bailingmoe", leading_dense_block_count=1), "leading_dense_block_count"),
     "a first Ling whose experts are not made one": (raw("bailingmoe"), "expert_weights_norm"),
     "a Ling that clamps": (raw("bailingmoe3", **LING_ENTRIES, swiglu_clamp_exp=[0, 7]), "swiglu_clamp_exp"),
