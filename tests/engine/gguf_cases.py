@@ -6,6 +6,7 @@ import transformers
 
 from engine.model.families.verified_families import VERIFIED
 from tests.engine.family_models import ABSENT
+from tests.engine.gguf_indexed import WITH_INDEXERS
 from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, unlike_new
 
@@ -250,7 +251,7 @@ MADE |= {
     }),
     "minicpm3": ("minicpm3", {**LATENT, "head_dim": ABSENT, "v_head_dim": 16}),
 }  # fmt: skip
-MADE |= WITH_MIXERS
+MADE |= WITH_MIXERS | WITH_INDEXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 ALL_HEADS = {"num_key_value_heads": 4}

@@ -8,6 +8,7 @@ import torch
 from transformers.models.qwen4_exp.modeling_qwen4_exp import Qwen4ExpTextNGramEmbedding
 
 from tests.engine.gguf_families import predicting_layers
+from tests.engine.gguf_indexed import ENTRIES
 from tests.engine.gguf_states import STATES, granite
 
 
@@ -362,4 +363,5 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "hunyuan_vl": _hunyuan_vl,
     "paddleocr": _sections,
     **STATES,
+    **ENTRIES,
 }

@@ -33,6 +33,7 @@ ARCHITECTURES = {
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
     "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
+    "deepseek_v4": "deepseek4", "minimax_m3_vl_text": "minimax-m3", "glm5_next_text": "glm5-next", "hy_v4": "hy_v4",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
@@ -50,9 +51,11 @@ PLUS_ONE = {
     "step35",
     "muse-glimmer",
     "qwen4exp",
+    "minimax-m3",
 }
-LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
+LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "glm5-next", "hy_v4", "kimi-linear", "mistral4"}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
+ATTENDING = ("full_attention", "indexed_attention")
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -240,7 +243,7 @@ def _factors(rope: dict[str, Any], width: int) -> Tensor:
 def rope_of(config: Any) -> dict[str, Any]:
     """The rotary embedding of layers that see everything; empty without positions."""
     rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    return dict(rope.get("full_attention", rope))
+    return dict(rope.get("full_attention", rope.get("main", rope)))
 
 
 def predicting_layers(config: Any, architecture: str) -> int:
@@ -278,7 +281,7 @@ def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
     every: Any = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
     heads = 1 if architecture in LATENT or multi_query else int(every)
-    return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
+    return [heads * (kind in ATTENDING) for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 
 def widths(config: Any, architecture: str) -> int | list[int]:

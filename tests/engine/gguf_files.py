@@ -31,6 +31,7 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
+from tests.engine.gguf_indexed import of_deepseek4, of_glm5, of_hy4, of_minimax3
 from tests.engine.gguf_states import of_bailing, of_qwen4
 
 Array = NDArray[Any]
@@ -38,9 +39,13 @@ Array = NDArray[Any]
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
+    "deepseek4": "glm-dsa", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear", "hy_v4": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
-NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx}
+NEWER = {
+    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "deepseek4": of_deepseek4, "hy_v4": of_hy4,
+    "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+}  # fmt: skip
 FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
@@ -82,6 +87,9 @@ def write_gguf(
     if tokenizer:
         write_tokenizer(writer, tokenizer, config.vocab_size, splitting)
     for name, tensor in tensors:
+        if not tensor.is_floating_point():
+            writer.add_tensor(name, tensor.int().numpy())
+            continue
         stored = fitting(kind, name, tensor)
         writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
     writer.write_header_to_file()
@@ -140,7 +148,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if ".act_fn." in own or not tensor.is_floating_point():  # `write_gguf` writes it as metadata
+        if ".act_fn." in own or not (tensor.is_floating_point() or own.endswith("tid2eid")):  # it is metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
             stem, index, _ = own.rsplit(".", 2)

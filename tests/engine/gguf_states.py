@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "mamba2"}
-MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "lfm2", "lfm2moe"}
+MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "glm5-next", "lfm2", "lfm2moe"}
 BY_LAYER = MIXING - {"falcon-h1", "mamba", "mamba2"}  # some have attention, the others a state
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 LATENT = {

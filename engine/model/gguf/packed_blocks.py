@@ -19,11 +19,11 @@ from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
 Order = Literal[
-    "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
+    "same", "heads", "pairs", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
     "by key heads", "by groups", "behind",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
-pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
+pairs of llama.cpp); with every row so; one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
 of keys, turned, and behind them those of values, if there are any; the rows from `split` on, or the columns, of
 `groups` parts in each of the `heads`, the first parts of all heads before the second ones; the rows of each of the
@@ -141,19 +141,28 @@ class Gguf:
         if self.order == "latent":
             heads = out.view(self.heads, -1, out.shape[-1])
             return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]][:count]
+        if self.order == "pairs":
+            return [out.view(len(out), 2, -1).transpose(1, 2)]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
 
 
 @dataclass(frozen=True, slots=True)
 class WholeNumbers:
-    """The part `"0"` holds the bytes of whole numbers in 64 bits, from metadata: they lie at any byte."""
+    """The part `"0"` holds whole numbers: of 32 bits, or the bytes of those of 64 from metadata, at any byte.
 
+    With a `limit` they are indices below it: any other one would be looked up outside of what it is an index of.
+    """
+
+    limit: int = 0
     name = WHOLE_NUMBERS
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`; `out` holds whole numbers, too."""
-        out.copy_(parts["0"].clone().view(torch.int64))
+        stored = parts["0"]
+        out.copy_(stored.clone().view(torch.int64) if stored.dtype == torch.uint8 else stored)
+        if self.limit:
+            out.clamp_(0, self.limit - 1)
 
     def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
         """Nothing is multiplied with them."""

@@ -28,7 +28,7 @@ def _each(settings: Settings, key: str) -> list[int]:
     return found
 
 
-def _attention(settings: Settings, otherwise: str) -> Config:
+def attention_kinds(settings: Settings, otherwise: str) -> Config:
     """Which layers have attention, and with how many key-value heads."""
     heads = _each(settings, "attention.head_count_kv")
     distinct = {*heads} - {0}
@@ -71,7 +71,7 @@ def _expansion(settings: Settings) -> int:
 
 def _lfm2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     return {
-        **_attention(settings, CONVOLUTION),
+        **attention_kinds(settings, CONVOLUTION),
         "norm_eps": config["rms_norm_eps"],
         "conv_L_cache": settings.whole("shortconv.l_cache"),
         "intermediate_size": settings.whole("feed_forward_length"),
@@ -110,7 +110,7 @@ def _of_mamba2(header: GgufHeader, settings: Settings) -> Config:
 
 def _bamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """Half of a head turns, and nothing is multiplied with what Granite multiplies."""
-    attention, base = _attention(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
+    attention, base = attention_kinds(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     for key in ("attention.scale", "embedding_scale", "residual_scale", "logit_scale", "expert_count"):
@@ -131,7 +131,7 @@ def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
         return _bamba(header, settings, config)
     width = settings.whole("feed_forward_length")
     return {
-        **_attention(settings, LINEAR),
+        **attention_kinds(settings, LINEAR),
         **_of_mamba2(header, settings),
         **granite_scales(header, settings, config, counts_positions=False),
         "position_embedding_type": None,
@@ -145,7 +145,7 @@ def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
 
 def _nemotron(header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Every layer is one of four kinds, and has nothing else beside it."""
-    attention, widths, mamba = _attention(settings, LINEAR), _each(settings, "feed_forward_length"), _mamba2(settings)
+    attention, widths, mamba = attention_kinds(settings, LINEAR), _each(settings, "feed_forward_length"), _mamba2(settings)
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     for index, width in enumerate(widths):
@@ -214,7 +214,7 @@ def _mamba2_alone(header: GgufHeader, settings: Settings, config: Config) -> Con
 
 
 def _jamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    attention, mamba = _attention(settings, LINEAR), _of_mamba(header, settings)
+    attention, mamba = attention_kinds(settings, LINEAR), _of_mamba(header, settings)
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     routed_layers = [f"blk.{index}.ffn_gate_inp.weight" in header.tensors for index in range(len(kinds))]
@@ -249,7 +249,7 @@ def _period(settings: Settings, key: str, chosen: list[bool]) -> tuple[int, int]
 
 
 def _kimi(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    attention, turned = _attention(settings, LINEAR), settings.whole("rope.dimension_count")
+    attention, turned = attention_kinds(settings, LINEAR), settings.whole("rope.dimension_count")
     keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
     if keys <= turned:
         raise settings.refused("attention.key_length_mla")
@@ -334,7 +334,7 @@ def _is_within(begin: object, count: object, rows: int) -> bool:
 
 def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Ling 3, whose layers with a state are those of Kimi Linear with fewer matrices."""
-    kinds, turned = _attention(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
+    kinds, turned = attention_kinds(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
     keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
     assert isinstance(kinds, list)
     for key in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
