@@ -33,6 +33,7 @@ ARCHITECTURES = {
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
     "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
+    "minimax": "minimax-01",
     "deepseek_v4": "deepseek4", "minimax_m3_vl_text": "minimax-m3", "glm5_next_text": "glm5-next", "hy_v4": "hy_v4",
 }  # fmt: skip
 PERMUTED = {
@@ -291,7 +292,7 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if not architecture.startswith("nemotron_h"):
         if architecture == "dbrx":
             return int(config.ffn_config.ffn_hidden_size)
-        names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
+        names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "dense_intermediate_size", "intermediate_size")
         own = (getattr(config, name, None) for name in names)
         found: int = next(filter(None, own), 4 * config.hidden_size)
         return 2 * found if architecture == "qwen" else found

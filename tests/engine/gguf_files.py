@@ -32,19 +32,19 @@ from tests.engine.gguf_families import (
     widths,
 )
 from tests.engine.gguf_indexed import of_deepseek4, of_glm5, of_hy4, of_minimax3
-from tests.engine.gguf_states import of_bailing, of_qwen4
+from tests.engine.gguf_states import DECAYS, of_bailing, of_minimax, of_qwen4
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
-    "deepseek4": "glm-dsa", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear", "hy_v4": "glm-dsa",
+    "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear", "hy_v4": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
 NEWER = {
     "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "deepseek4": of_deepseek4, "hy_v4": of_hy4,
-    "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+    "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
 }  # fmt: skip
 FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
@@ -148,6 +148,8 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
+        if own.endswith(DECAYS):
+            continue
         if ".act_fn." in own or not (tensor.is_floating_point() or own.endswith("tid2eid")):  # it is metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
@@ -204,7 +206,8 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
-        turned = own if architecture.startswith("nemotron_h") else int(head_dim * rope.get("partial_rotary_factor", 1))
+        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
+        turned = own if architecture.startswith("nemotron_h") else part
         writer.add_rope_dimension_count(turned)
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)

@@ -14,6 +14,7 @@ from engine.model.gguf.windows import FULL, LINEAR
 CONVOLUTION = "conv"
 RATIOS = "attention.compress_ratios"
 NGRAMS = "per_layer_token_embd.weight"
+MINIMAX_INTERVAL = 8  # layers of MiniMax of which one attends, if the file says no more
 # Of Nemotron: NVIDIA's kernels and llama.cpp do not bound it from below, transformers does, by a number above 0.
 LEAST_STEP = 1e-30
 
@@ -363,7 +364,29 @@ def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _minimax(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every so many-th layer attends; what goes round a layer is normed and multiplied, always with the same number."""
+    layers, said = config["num_hidden_layers"], settings.several("attention.recurrent_layers")
+    every = settings.whole("full_attention_interval", MINIMAX_INTERVAL)
+    assert isinstance(layers, int)
+    if not every or (said and len(said) < layers):
+        raise settings.refused("attention.recurrent_layers" if said else "full_attention_interval")
+    keeps = [bool(said[index]) if said else (index + 1) % every != 0 for index in range(layers)]
+    factors = ("full_attn_alpha_factor", "linear_attn_alpha_factor", "mlp_alpha_factor")
+    return {
+        "layer_types": [LINEAR if is_kept else FULL for is_kept in keeps],
+        "num_key_value_heads": settings.whole("attention.head_count_kv"),
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "rotary_dim": settings.whole("rope.dimension_count"),
+        "num_local_experts": settings.whole("expert_count"),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        **dict.fromkeys(factors, settings.real("residual_scale")),
+        **{key.replace("alpha", "beta"): 1.0 for key in factors},
+    }
+
+
 STATES = {
+    "minimax-01": _minimax,
     "bailingmoe3": _bailing,
     "qwen4exp": _qwen4,
     "lfm2": _lfm2,
