@@ -33,13 +33,13 @@ ARCHITECTURES = {
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
     "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
-    "minimax": "minimax-01",
+    "minimax": "minimax-01", "bitnet": "bitnet", "chameleon": "chameleon", "bloom": "bloom", "mpt": "mpt",
     "deepseek_v4": "deepseek4", "minimax_m3_vl_text": "minimax-m3", "glm5_next_text": "glm5-next", "hy_v4": "hy_v4",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
     "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
-    "maincoder", "muse-glimmer", "granite_swa",
+    "maincoder", "muse-glimmer", "granite_swa", "chameleon",
 }  # fmt: skip
 PLUS_ONE = {
     "gemma",
@@ -65,6 +65,8 @@ ALONE = {
     "self_attn.sinks": "attn_sinks.weight",
     "self_attn.gate_proj.weight": "attn_gate.weight",
     "layer_scalar": "layer_output_scale.weight",
+    "self_attn.attn_sub_norm.weight": "attn_sub_norm.weight",
+    "mlp.ffn_sub_norm.weight": "ffn_sub_norm.weight",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
     "router.scale": "ffn_gate_inp.scale",
@@ -109,6 +111,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, permuted(tensor, heads)
     elif architecture == "maincoder" and name.endswith(("query_layernorm.weight", "key_layernorm.weight")):
         yield own, permuted(tensor, 1)
+    elif architecture == "chameleon" and name.startswith(("self_attn.q_norm", "self_attn.k_norm")):
+        yield own, permuted(tensor.T, 1).T.contiguous()
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
     else:
@@ -126,7 +130,7 @@ def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tenso
     """The same numbers in another order, or with fewer dimensions."""
     if architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return tensor.t().contiguous()
-    if architecture == "gptneox" and ".query_key_value." in own:
+    if architecture in ("gptneox", "bloom") and ".query_key_value." in own:
         heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
     if architecture == "falcon" and ".query_key_value." in own:
@@ -151,6 +155,13 @@ def of_dbrx(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
         return
     stack = tensor.view(config.ffn_config.moe_num_experts, -1, tensor.shape[1])
     yield f"blk.{block}.ffn_{kind}_exps.weight", (stack.mT if kind == "down" else stack).contiguous()
+
+
+def of_bloom(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """By the names of its checkpoints, with queries, keys and values of all heads apart."""
+    own = own.removeprefix("transformer.")
+    name = own.replace("word_embeddings_layernorm", "token_embd_norm")
+    yield name, _laid_out(own, tensor, config, "bloom")
 
 
 def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:

@@ -24,6 +24,7 @@ from tests.engine.gguf_families import (
     extras,
     is_plus_one,
     key_value_heads,
+    of_bloom,
     of_dbrx,
     predicting_layers,
     query_heads,
@@ -43,10 +44,10 @@ ALIKE = {
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
 NEWER = {
-    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "deepseek4": of_deepseek4, "hy_v4": of_hy4,
+    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4, "hy_v4": of_hy4,
     "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
 }  # fmt: skip
-FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
+FINAL = ("blk.", "output_hc_", "token_embd_norm.", "per_layer_token_embd.")  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors
@@ -148,7 +149,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if own.endswith(DECAYS):
+        if own.endswith(DECAYS) or ".vqmodel." in own:
             continue
         if ".act_fn." in own or not (tensor.is_floating_point() or own.endswith("tid2eid")):  # it is metadata
             continue
@@ -158,7 +159,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
-        newer = NEWER[architecture](own, tensor, config) if architecture in NEWER else []
+        newer = [*NEWER[architecture](own, tensor, config)] if architecture in NEWER else []
         for name, made in newer or changed(own, tensor, config, architecture):
             found = names.get_name(name, (".weight", ".bias"))
             assert found or name.startswith(FINAL), name
