@@ -25,7 +25,7 @@ AS_GPT2_BY_DIGIT = frozenset(
 ALSO_CALLED = {
     "stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe",
     "hunyuan-dense": "deepseek-v3", "joyai-llm": "deepseek-v3", "solar-open": "qwen2", "bailingmoe2": "bailingmoe",
-    "cohere2moe": "tiny_aya",
+    "cohere2moe": "tiny_aya", "poro-chat": "bloom", "gpt3-finnish": "bloom",
 }  # fmt: skip
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -67,6 +67,15 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "falcon": (r"[\p{P}$+<=>^~|`]+", _GPT2, r"[0-9][0-9][0-9]"),
     "bailingmoe": (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    "bloom": (r" ?[^(\s|.,!?…。，、।۔،)]+",),
+    "chameleon": (
+        r"<sentinel:[0-9]+>",
+        r"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
+        r"([\t\n]|    |  )",
+        r"\p{N}",
+        r"[\p{P}!-/:-@\[-`{-~]",
+        _GPT2,
     ),
     "laguna": (r"[^\n]+|[\n]+", _ENDINGS + rf"|{_WORD}|\p{{N}}{_REST}"),
     "jais-2": (
