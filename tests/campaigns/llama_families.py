@@ -106,7 +106,7 @@ APART = {"phimoe of long texts", "bitnet of squares", "chameleon of norms behind
 """Cases of what llama.cpp cannot compute: a file has another scale of the embedding than its network, or another
 activation than that which llama.cpp takes for any of its kind, or what follows attention reads less there."""
 LONGEST = {"chameleon": 512}
-"""Tokens of texts that llama.cpp ends at, by the `model_type`: what it reads without writing has no logits to change."""
+"""Tokens of texts that llama.cpp aborts at, by `model_type`: what it reads without writing has no logits to change."""
 
 Likeliest = tuple[int, list[tuple[int, float]]]
 """The token that is taken, and the logarithms of probabilities of some; none where a token is no whole letter."""

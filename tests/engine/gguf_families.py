@@ -111,8 +111,6 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
         yield own, permuted(tensor, heads)
     elif architecture == "maincoder" and name.endswith(("query_layernorm.weight", "key_layernorm.weight")):
         yield own, permuted(tensor, 1)
-    elif architecture == "chameleon" and name.startswith(("self_attn.q_norm", "self_attn.k_norm")):
-        yield own, permuted(tensor.T, 1).T.contiguous()
     elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
     else:
@@ -128,6 +126,8 @@ def _shared(prefix: str, name: str, tensor: Tensor, config: Any, architecture: s
 
 def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tensor:
     """The same numbers in another order, or with fewer dimensions."""
+    if architecture == "chameleon" and (".q_norm." in own or ".k_norm." in own):
+        return permuted(tensor.T, 1).T.contiguous()
     if architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return tensor.t().contiguous()
     if architecture in ("gptneox", "bloom") and ".query_key_value." in own:
@@ -303,7 +303,12 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if not architecture.startswith("nemotron_h"):
         if architecture == "dbrx":
             return int(config.ffn_config.ffn_hidden_size)
-        names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "dense_intermediate_size", "intermediate_size")
+        names = (
+            "intermediate_size_mlp",
+            "prefix_dense_intermediate_size",
+            "dense_intermediate_size",
+            "intermediate_size",
+        )
         own = (getattr(config, name, None) for name in names)
         found: int = next(filter(None, own), 4 * config.hidden_size)
         return 2 * found if architecture == "qwen" else found

@@ -40,14 +40,20 @@ Array = NDArray[Any]
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
-    "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear", "hy_v4": "glm-dsa",
+    "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear",
+    "hy_v4": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
 NEWER = {
-    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4, "hy_v4": of_hy4,
-    "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4,
+    "hy_v4": of_hy4, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
 }  # fmt: skip
-FINAL = ("blk.", "output_hc_", "token_embd_norm.", "per_layer_token_embd.")  # with which names begin that are those of the file
+FINAL = (
+    "blk.",
+    "output_hc_",
+    "token_embd_norm.",
+    "per_layer_token_embd.",
+)  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors

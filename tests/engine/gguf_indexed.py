@@ -24,7 +24,8 @@ WITH_INDEXERS: dict[str, tuple[str, dict[str, Any]]] = {
             "main": {**ROPE, "partial_rotary_factor": 0.5},
             "compress": {
                 "rope_type": "yarn", "rope_theta": 160_000.0, "factor": 4.0, "attention_factor": 1.0,
-                "original_max_position_embeddings": 128, "partial_rotary_factor": 0.5,
+                "original_max_position_embeddings": 128, "partial_rotary_factor": 0.5, "beta_fast": 32.0,
+                "beta_slow": 1.0,
             },
         },
     }),
@@ -113,7 +114,9 @@ def of_minimax3(own: str, tensor: Tensor, _config: Any) -> Named:
 
 def _entries(writer: Any, entries: dict[str, Any]) -> None:
     for key, value in entries.items():
-        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}.get(type(value), writer.add_array)
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32}.get(
+            type(value), writer.add_array
+        )
         add(f"{writer.arch}.{key}", value)
 
 

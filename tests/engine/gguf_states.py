@@ -298,7 +298,9 @@ def of_minimax(own: str, tensor: Tensor, _config: Any) -> list[tuple[str, Tensor
 
 def _minimax(writer: Any, config: Any) -> None:
     writer.add_residual_scale(config.mlp_alpha_factor)
-    writer.add_array(f"{writer.arch}.attention.recurrent_layers", [kind != "full_attention" for kind in config.layer_types])
+    writer.add_array(
+        f"{writer.arch}.attention.recurrent_layers", [kind != "full_attention" for kind in config.layer_types]
+    )
 
 
 STATES: dict[str, Callable[[Any, Any], None]] = {

@@ -42,7 +42,7 @@ class HeadedDecoder(PreTrainedModel):  # type: ignore[misc]  # transformers is u
 
 
 class WithoutPictures(HeadedDecoder):
-    """A decoder whose vocabulary also has tokens that stand for parts of pictures: of Chameleon, which writes text alone.
+    """The decoder of Chameleon, whose vocabulary has tokens that stand for parts of pictures: it never writes them.
 
     What makes such tokens of pictures is never built.
     """

@@ -196,15 +196,8 @@ class _Adding:
         tensor = replace(tensor, shape=_shape_of(tensor, change))
         sign = 1.0 if change == "log of rates" else -1.0
         shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change.startswith("log"), sign=sign)
-        if change in ("query", "key", "one head"):
-            heads = self._heads(change)
-            if not shape or shape[0] % (2 * heads):
-                raise self._misshaped(tensor)
-            form = replace(form, order="heads", heads=heads)
-        elif change == "pairs":
-            if len(shape) != 2 or shape[1] % 2:
-                raise self._misshaped(tensor)
-            form = replace(form, order="pairs")
+        if change in ("query", "key", "one head", "pairs"):
+            form = self._of_pairs(tensor, change)
         elif change == "turned" and (len(shape) == 3 or (len(shape) == 2 and own.endswith(".weight"))):
             shape, form = (*shape[:-2], shape[-1], shape[-2]), replace(form, order="turned")
         elif change == "by kind":
@@ -225,6 +218,18 @@ class _Adding:
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
+
+    def _of_pairs(self, tensor: GgufTensor, change: Change) -> Gguf:
+        """The form of heads whose halves turn together, and lie woven: one head's numbers behind another's, or rows."""
+        form, shape = Gguf((tensor.kind,)), tensor.shape
+        heads = 1 if change == "pairs" else self._heads(change)
+        if not shape or shape[-1 if change == "pairs" else 0] % (2 * heads):
+            raise self._misshaped(tensor)
+        if change != "pairs":
+            return replace(form, order="heads", heads=heads)
+        if len(shape) != 2:
+            raise self._misshaped(tensor)
+        return replace(form, order="grouped columns", heads=2, groups=shape[1] // 2)
 
     def _place_indices(self, own: str, tensor: GgufTensor, change: Change) -> None:
         if change != "indices" or tensor.kind != WHOLE_NUMBERS or len(tensor.shape) != 2:

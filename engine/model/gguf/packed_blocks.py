@@ -19,11 +19,11 @@ from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
 Order = Literal[
-    "same", "heads", "pairs", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
+    "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
     "by key heads", "by groups", "behind",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
-pairs of llama.cpp); with every row so; one behind the other in the dimension before the last; the same in the last one, turned;
+pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
 of keys, turned, and behind them those of values, if there are any; the rows from `split` on, or the columns, of
 `groups` parts in each of the `heads`, the first parts of all heads before the second ones; the rows of each of the
@@ -141,8 +141,6 @@ class Gguf:
         if self.order == "latent":
             heads = out.view(self.heads, -1, out.shape[-1])
             return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]][:count]
-        if self.order == "pairs":
-            return [out.view(len(out), 2, -1).transpose(1, 2)]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
 

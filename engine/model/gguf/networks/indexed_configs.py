@@ -1,10 +1,10 @@
-"""What config.json says of networks whose layers choose or compress what they attend to, from a GGUF file's metadata."""
+"""What config.json says of networks that choose or compress what they attend to, from a GGUF file's metadata."""
 
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.networks.dense_configs import Config
 from engine.model.gguf.networks.mixture_configs import SIGMOID, expert_count, kinds_of_mlp, latent, sigmoid_routed
 from engine.model.gguf.networks.state_configs import attention_kinds
-from engine.model.gguf.settings import Settings
+from engine.model.gguf.settings import Settings, shortest
 from engine.model.gguf.windows import FULL, LINEAR, SLIDING
 
 SQRT_SOFTPLUS = 4  # as llama.cpp numbers what makes DeepSeek V4's probabilities of scores
@@ -41,7 +41,7 @@ def _limit(settings: Settings, layers: int, key: str, same: str = "") -> float:
     limits: list[float] = []
     for each in (key, same) if same and settings.has(same) else (key,):
         said = settings.several(each)[:layers] or (settings.real(each),) * layers
-        limits += [limit for limit in said if isinstance(limit, float) and limit > 0]
+        limits += [shortest(limit) for limit in said if isinstance(limit, float) and limit > 0]
         if len(said) < layers or len(limits) % layers or len({*limits}) != 1:
             raise settings.refused(each)
     return limits[0]

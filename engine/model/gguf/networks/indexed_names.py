@@ -6,7 +6,6 @@ from engine.model.gguf.networks.mixture_names import MIXTURES
 from engine.model.gguf.networks.names import (
     BLOCK,
     CORRECTED,
-    MIXTURE,
     OUTSIDE,
     PLAIN,
     SHARED_GATE,

@@ -11,8 +11,8 @@ from typing import Literal
 
 Change = Literal[
     "", "query", "key", "one head", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "log of rates",
-    "by kind", "by groups", "members", "members turned", "pairs", "indices", "values", "values behind keys", "of values",
-    "decay",
+    "by kind", "by groups", "members", "members turned", "pairs", "indices", "values", "values behind keys",
+    "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key, or the numbers of one head; added 1; nothing,
 but transformers has the matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix

@@ -146,7 +146,11 @@ def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
 
 def _nemotron(header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Every layer is one of four kinds, and has nothing else beside it."""
-    attention, widths, mamba = attention_kinds(settings, LINEAR), _each(settings, "feed_forward_length"), _mamba2(settings)
+    attention, widths, mamba = (
+        attention_kinds(settings, LINEAR),
+        _each(settings, "feed_forward_length"),
+        _mamba2(settings),
+    )
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     for index, width in enumerate(widths):

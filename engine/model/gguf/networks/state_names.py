@@ -252,14 +252,11 @@ def _alone(model_type: str, names: Mapping[str, str]) -> Family:
     )
 
 
-_MINIMAX = (
-    MIXTURE
-    | {
-        "attn_qkv": "self_attn.qkv_proj",
-        "attn_gate": "self_attn.output_gate",
-        "attn_norm_2": "self_attn.norm",
-    }
-)
+_MINIMAX = MIXTURE | {
+    "attn_qkv": "self_attn.qkv_proj",
+    "attn_gate": "self_attn.output_gate",
+    "attn_norm_2": "self_attn.norm",
+}
 _STACKED = (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),)
 
 BAMBA = Family("bamba", _BESIDE_MAMBA | _mamba2("mamba"), _PERMUTED, layers_differ=True, outside=_FINAL)
