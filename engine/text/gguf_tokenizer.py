@@ -284,6 +284,10 @@ def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
             raise _unusable(name, say("it has tokens of more than {count} characters", count=LONGEST))
         by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
         ranks = {token: -index if by_place else vocabulary.scores[index] for token, index in ids.items()}
+        # Tokens of the model's own are whole in any text, whatever their places: those of spaces only merges can make.
+        first = max(ranks.values(), default=0) + 1
+        renamed = (token for token, index in ids.items() if vocabulary.tokens[index] != token)
+        ranks |= {token: first for token in renamed if vocabulary.types[ids[token]] == USER_DEFINED}
         merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))
     unknown = vocabulary.special.get("unk")
     fast = Tokenizer(

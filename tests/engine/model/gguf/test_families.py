@@ -81,7 +81,7 @@ def weight_of(checkpoint: Checkpoint, name: str) -> torch.Tensor:
 
 def read(part: TensorInfo) -> torch.Tensor:
     content = bytearray(part.shard.read_bytes()[part.begin : part.end])
-    kind = {"F32": torch.float32, "F16": torch.float16, "U8": torch.uint8}[part.dtype]
+    kind = {"F32": torch.float32, "F16": torch.float16, "U8": torch.uint8, "I32": torch.int32}[part.dtype]
     return torch.frombuffer(content, dtype=kind).view(part.shape)
 
 
