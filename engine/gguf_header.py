@@ -141,6 +141,8 @@ TYPES = (  # those that are read
     BlockType("IQ2_S", 22, 256, 82),
     BlockType("IQ4_XS", 23, 256, 136),
     BlockType("IQ1_M", 29, 256, 56),
+    BlockType("TQ1_0", 34, 256, 54),
+    BlockType("TQ2_0", 35, 256, 66),
     BlockType("MXFP4", 39, 32, 17),
 )
 WHOLE_NUMBERS = BlockType("I32", 26, 1, 4, "I32")
