@@ -141,9 +141,13 @@ TYPES = (  # those that are read
     BlockType("IQ2_S", 22, 256, 82),
     BlockType("IQ4_XS", 23, 256, 136),
     BlockType("IQ1_M", 29, 256, 56),
+    BlockType("TQ1_0", 34, 256, 54),
+    BlockType("TQ2_0", 35, 256, 66),
     BlockType("MXFP4", 39, 32, 17),
 )
-_BY_NUMBER = {kind.number: kind for kind in TYPES}
+WHOLE_NUMBERS = BlockType("I32", 26, 1, 4, "I32")
+"""Of tables of indices, which are no weights that anything is multiplied with."""
+_BY_NUMBER = {kind.number: kind for kind in (*TYPES, WHOLE_NUMBERS)}
 
 
 def block_type(number: int) -> BlockType | None:

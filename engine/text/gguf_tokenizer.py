@@ -25,7 +25,7 @@ AS_GPT2_BY_DIGIT = frozenset(
 ALSO_CALLED = {
     "stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe",
     "hunyuan-dense": "deepseek-v3", "joyai-llm": "deepseek-v3", "solar-open": "qwen2", "bailingmoe2": "bailingmoe",
-    "cohere2moe": "tiny_aya",
+    "cohere2moe": "tiny_aya", "poro-chat": "bloom", "gpt3-finnish": "bloom",
 }  # fmt: skip
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -67,6 +67,15 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "falcon": (r"[\p{P}$+<=>^~|`]+", _GPT2, r"[0-9][0-9][0-9]"),
     "bailingmoe": (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    "bloom": (r" ?[^(\s|.,!?…。，、।۔،)]+",),
+    "chameleon": (
+        r"<sentinel:[0-9]+>",
+        r"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
+        r"([\t\n]|    |  )",
+        r"\p{N}",
+        r"[\p{P}!-/:-@\[-`{-~]",
+        _GPT2,
     ),
     "laguna": (r"[^\n]+|[\n]+", _ENDINGS + rf"|{_WORD}|\p{{N}}{_REST}"),
     "jais-2": (
@@ -275,6 +284,10 @@ def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
             raise _unusable(name, say("it has tokens of more than {count} characters", count=LONGEST))
         by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
         ranks = {token: -index if by_place else vocabulary.scores[index] for token, index in ids.items()}
+        # Tokens of the model's own are whole in any text, whatever their places: those of spaces only merges can make.
+        first = max(ranks.values(), default=0) + 1
+        renamed = (token for token, index in ids.items() if vocabulary.tokens[index] != token)
+        ranks |= {token: first for token in renamed if vocabulary.types[ids[token]] == USER_DEFINED}
         merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))
     unknown = vocabulary.special.get("unk")
     fast = Tokenizer(

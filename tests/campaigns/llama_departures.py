@@ -45,10 +45,18 @@ def turned_across(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple
     return found[0], found[1]
 
 
+def without_pictures(logits: Tensor, _config: object) -> Tensor:
+    """Chameleon's, whose tokens for parts of pictures llama.cpp knows by their ids, whatever they are called."""
+    logits[..., 4:8196] = torch.finfo(logits.dtype).min
+    return logits
+
+
+BACKBONE = "engine.model.families.text_backbone"
 PHIMOE, BAMBA = "transformers.models.phimoe.modeling_phimoe", "transformers.models.bamba.modeling_bamba"
 ALWAYS: dict[str, Any] = {"torch.std": deviation}
 PATCHES: dict[str, dict[str, Any]] = {
     "phimoe": {f"{PHIMOE}.sparsemixer": softmax_of_two, "torch.nn.functional.layer_norm": root_mean_square},
+    "chameleon": {f"{BACKBONE}.scaled": without_pictures},
     "bamba": {f"{BAMBA}.apply_rotary_pos_emb": turned_across},
 }
 """By the `model_type` of a network."""

@@ -6,6 +6,7 @@ import transformers
 
 from engine.model.families.verified_families import VERIFIED
 from tests.engine.family_models import ABSENT
+from tests.engine.gguf_indexed import WITH_INDEXERS
 from tests.engine.gguf_states import DELTAS, EXPERTS, LATENT, SCALES, WITH_MIXERS, WITH_STATES
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, unlike_new
 
@@ -248,9 +249,23 @@ MADE |= {
         **ROUTED, "n_group": 1, "topk_group": 1, "head_dim": ABSENT, "norm_topk_prob": False,
         "mlp_layer_types": ["dense", "sparse"],
     }),
+    "bitnet": ("bitnet", {**TIED, "hidden_act": "silu", "head_dim": ABSENT}),
+    "bitnet of squares": ("bitnet", {**TIED, "head_dim": ABSENT}),
+    "chameleon": ("chameleon", {"head_dim": ABSENT, "vocabulary_map": {"<image>": 130}}),
+    "bloom": ("bloom", {
+        **TIED, "hidden_size": 96, "num_attention_heads": 6,
+        **dict.fromkeys(("head_dim", "num_key_value_heads", "intermediate_size"), ABSENT),
+    }),
+    "mpt": ("mpt", {
+        **TIED, **dict.fromkeys(("head_dim", "num_key_value_heads", "intermediate_size", "hidden_size"), ABSENT),
+        "d_model": 96, "n_layers": 2, "n_heads": 6, "max_seq_len": 512, "attn_config": {"clip_qkv": 2.0},
+    }),
+    "chameleon of norms behind": ("chameleon", {
+        "head_dim": ABSENT, "swin_norm": True, "vocabulary_map": {"<image>": 130},
+    }),
     "minicpm3": ("minicpm3", {**LATENT, "head_dim": ABSENT, "v_head_dim": 16}),
 }  # fmt: skip
-MADE |= WITH_MIXERS
+MADE |= WITH_MIXERS | WITH_INDEXERS
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
 ALL_HEADS = {"num_key_value_heads": 4}

@@ -8,6 +8,7 @@ import torch
 from transformers.models.qwen4_exp.modeling_qwen4_exp import Qwen4ExpTextNGramEmbedding
 
 from tests.engine.gguf_families import predicting_layers
+from tests.engine.gguf_indexed import ENTRIES
 from tests.engine.gguf_states import STATES, granite
 
 
@@ -294,6 +295,19 @@ def _qwen4(writer: Any, config: Any) -> None:
         writer.add_key_value(f"qwen4exp.ple.{key}", numbers.tolist(), kinds.ARRAY, sub_type=kinds.UINT64)
 
 
+def _bitnet(writer: Any, config: Any) -> None:
+    writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+    writer.add_rope_scaling_factor(1.0)
+    if config.hidden_act != "silu":
+        writer.add_string("bitnet.hidden_activation", config.hidden_act)
+
+
+def _mpt(writer: Any, config: Any) -> None:
+    writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
+    if config.attn_config.clip_qkv:
+        writer.add_clamp_kqv(config.attn_config.clip_qkv)
+
+
 def _minicpm3(writer: Any, config: Any) -> None:
     writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
@@ -350,6 +364,9 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "glm-dsa": _deepseek2,
     "step35": _step35,
     "minicpm3": _minicpm3,
+    "bitnet": _bitnet,
+    "mpt": _mpt,
+    "chameleon": lambda writer, config: writer.add_swin_norm(config.swin_norm),
     "phimoe": _windows,
     "dbrx": _dbrx,
     "bailingmoe": _bailing_moe,
@@ -362,4 +379,5 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "hunyuan_vl": _hunyuan_vl,
     "paddleocr": _sections,
     **STATES,
+    **ENTRIES,
 }

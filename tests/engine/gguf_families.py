@@ -33,11 +33,13 @@ ARCHITECTURES = {
     "step3p5": "step35", "falcon": "falcon", "phimoe": "phimoe", "minicpm3": "minicpm3", "bamba": "granitehybrid",
     "qwen4_exp_text": "qwen4exp", "bailing_hybrid": "bailingmoe3", "dbrx": "dbrx",
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
+    "minimax": "minimax-01", "bitnet": "bitnet", "chameleon": "chameleon", "bloom": "bloom", "mpt": "mpt",
+    "deepseek_v4": "deepseek4", "minimax_m3_vl_text": "minimax-m3", "glm5_next_text": "glm5-next", "hy_v4": "hy_v4",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
     "nemotron_h", "nemotron_h_moe", "xverse", "baichuan", "bailingmoe", "deepseek",
-    "maincoder", "muse-glimmer", "granite_swa",
+    "maincoder", "muse-glimmer", "granite_swa", "chameleon",
 }  # fmt: skip
 PLUS_ONE = {
     "gemma",
@@ -50,9 +52,11 @@ PLUS_ONE = {
     "step35",
     "muse-glimmer",
     "qwen4exp",
+    "minimax-m3",
 }
-LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "kimi-linear", "mistral4"}
+LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "glm5-next", "hy_v4", "kimi-linear", "mistral4"}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
+ATTENDING = ("full_attention", "indexed_attention")
 # Parameters that gguf's own table of names does not have.
 ALONE = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -61,6 +65,8 @@ ALONE = {
     "self_attn.sinks": "attn_sinks.weight",
     "self_attn.gate_proj.weight": "attn_gate.weight",
     "layer_scalar": "layer_output_scale.weight",
+    "self_attn.attn_sub_norm.weight": "attn_sub_norm.weight",
+    "mlp.ffn_sub_norm.weight": "ffn_sub_norm.weight",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
     "router.scale": "ffn_gate_inp.scale",
@@ -120,9 +126,11 @@ def _shared(prefix: str, name: str, tensor: Tensor, config: Any, architecture: s
 
 def _laid_out(own: str, tensor: Tensor, config: Any, architecture: str) -> Tensor:
     """The same numbers in another order, or with fewer dimensions."""
+    if architecture == "chameleon" and (".q_norm." in own or ".k_norm." in own):
+        return permuted(tensor.T, 1).T.contiguous()
     if architecture == "gpt2" and own.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return tensor.t().contiguous()
-    if architecture == "gptneox" and ".query_key_value." in own:
+    if architecture in ("gptneox", "bloom") and ".query_key_value." in own:
         heads = tensor.view(config.num_attention_heads, 3, -1, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
     if architecture == "falcon" and ".query_key_value." in own:
@@ -147,6 +155,13 @@ def of_dbrx(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
         return
     stack = tensor.view(config.ffn_config.moe_num_experts, -1, tensor.shape[1])
     yield f"blk.{block}.ffn_{kind}_exps.weight", (stack.mT if kind == "down" else stack).contiguous()
+
+
+def of_bloom(own: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    """By the names of its checkpoints, with queries, keys and values of all heads apart."""
+    own = own.removeprefix("transformer.")
+    name = own.replace("word_embeddings_layernorm", "token_embd_norm")
+    yield name, _laid_out(own, tensor, config, "bloom")
 
 
 def _parted(prefix: str, name: str, tensor: Tensor, config: Any) -> Iterator[Named]:
@@ -240,7 +255,7 @@ def _factors(rope: dict[str, Any], width: int) -> Tensor:
 def rope_of(config: Any) -> dict[str, Any]:
     """The rotary embedding of layers that see everything; empty without positions."""
     rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    return dict(rope.get("full_attention", rope))
+    return dict(rope.get("full_attention", rope.get("main", rope)))
 
 
 def predicting_layers(config: Any, architecture: str) -> int:
@@ -278,7 +293,7 @@ def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
     every: Any = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
     heads = 1 if architecture in LATENT or multi_query else int(every)
-    return [heads * (kind == "full_attention") for kind in config.layer_types] if architecture in BY_LAYER else heads
+    return [heads * (kind in ATTENDING) for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 
 def widths(config: Any, architecture: str) -> int | list[int]:
@@ -288,7 +303,12 @@ def widths(config: Any, architecture: str) -> int | list[int]:
     if not architecture.startswith("nemotron_h"):
         if architecture == "dbrx":
             return int(config.ffn_config.ffn_hidden_size)
-        names = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size")
+        names = (
+            "intermediate_size_mlp",
+            "prefix_dense_intermediate_size",
+            "dense_intermediate_size",
+            "intermediate_size",
+        )
         own = (getattr(config, name, None) for name in names)
         found: int = next(filter(None, own), 4 * config.hidden_size)
         return 2 * found if architecture == "qwen" else found

@@ -24,6 +24,7 @@ from tests.engine.gguf_families import (
     extras,
     is_plus_one,
     key_value_heads,
+    of_bloom,
     of_dbrx,
     predicting_layers,
     query_heads,
@@ -31,17 +32,28 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
-from tests.engine.gguf_states import of_bailing, of_qwen4
+from tests.engine.gguf_indexed import of_deepseek4, of_glm5, of_hy4, of_minimax3
+from tests.engine.gguf_states import DECAYS, of_bailing, of_minimax, of_qwen4
 
 Array = NDArray[Any]
 # Whose names are the same, of those that the package does not have.
 ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
+    "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear",
+    "hy_v4": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
-NEWER = {"qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx}
-FINAL = ("blk.", "output_hc_", "per_layer_token_embd.")  # with which names begin that are those of the file
+NEWER = {
+    "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4,
+    "hy_v4": of_hy4, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+}  # fmt: skip
+FINAL = (
+    "blk.",
+    "output_hc_",
+    "token_embd_norm.",
+    "per_layer_token_embd.",
+)  # with which names begin that are those of the file
 XIELU = ("alpha_p", "alpha_n", "beta", "eps")
 ALTUP = ("model.altup_projections.", "model.altup_unembed_projections.")
 PLAIN = (  # also where they are no vectors
@@ -82,6 +94,9 @@ def write_gguf(
     if tokenizer:
         write_tokenizer(writer, tokenizer, config.vocab_size, splitting)
     for name, tensor in tensors:
+        if not tensor.is_floating_point():
+            writer.add_tensor(name, tensor.int().numpy())
+            continue
         stored = fitting(kind, name, tensor)
         writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
     writer.write_header_to_file()
@@ -140,7 +155,9 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if ".act_fn." in own or not tensor.is_floating_point():  # `write_gguf` writes it as metadata
+        if own.endswith(DECAYS) or ".vqmodel." in own:
+            continue
+        if ".act_fn." in own or not (tensor.is_floating_point() or own.endswith("tid2eid")):  # it is metadata
             continue
         if own.startswith(ALTUP):  # matrices that are one tensor
             stem, index, _ = own.rsplit(".", 2)
@@ -148,7 +165,7 @@ def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> 
                 stack = [state[f"{stem}.{other}.weight"] for other in range(config.altup_num_inputs - 1)]
                 yield f"{names.get_name(stem)}.weight", torch.stack(stack)
             continue
-        newer = NEWER[architecture](own, tensor, config) if architecture in NEWER else []
+        newer = [*NEWER[architecture](own, tensor, config)] if architecture in NEWER else []
         for name, made in newer or changed(own, tensor, config, architecture):
             found = names.get_name(name, (".weight", ".bias"))
             assert found or name.startswith(FINAL), name
@@ -196,7 +213,8 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
-        turned = own if architecture.startswith("nemotron_h") else int(head_dim * rope.get("partial_rotary_factor", 1))
+        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
+        turned = own if architecture.startswith("nemotron_h") else part
         writer.add_rope_dimension_count(turned)
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 MAMBA2 = {"granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "mamba2"}
-MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "lfm2", "lfm2moe"}
+MIXING = MAMBA2 | {"jamba", "mamba", "kimi-linear", "bailingmoe3", "glm5-next", "lfm2", "lfm2moe"}
 BY_LAYER = MIXING - {"falcon-h1", "mamba", "mamba2"}  # some have attention, the others a state
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 LATENT = {
@@ -82,6 +82,11 @@ WITH_MIXERS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
+WITH_MIXERS["minimax"] = ("minimax", {
+    "layer_types": ALTERNATING, "num_local_experts": 4, "num_experts_per_tok": 2, "block_size": 8, "rotary_dim": 8,
+    **dict.fromkeys(("full_attn_alpha_factor", "linear_attn_alpha_factor", "mlp_alpha_factor"), 1.5),
+    **dict.fromkeys(("full_attn_beta_factor", "linear_attn_beta_factor", "mlp_beta_factor"), 1.0),
+})  # fmt: skip
 DELTAS = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
     "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
@@ -98,6 +103,7 @@ WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")  # of MiniMax: they follow from its config
 QWEN4 = {
     ".attn_hyper_connection.": ".hc_attn_", ".mlp_hyper_connection.": ".hc_ffn_",
     "hyper_connection_mixer.": "output_hc_", "hc_norm.": "norm.", "input_mix_weight_": "",
@@ -280,7 +286,25 @@ def _nemotron_h(writer: Any, config: Any) -> None:
         writer.add_moe_latent_size(config.moe_latent_size)
 
 
+def of_minimax(own: str, tensor: Tensor, _config: Any) -> list[tuple[str, Tensor]]:
+    """Of MiniMax Text 01 what is in layers with a state alone; empty for the rest, and nothing for its decays."""
+    names = {
+        "norm": "attn_norm_2", "qkv_proj": "attn_qkv", "out_proj": "attn_output", "output_gate": "attn_gate",
+    }  # fmt: skip
+    block, _, name = own.removeprefix("model.layers.").partition(".self_attn.")
+    called = names.get(name.removesuffix(".weight"))
+    return [(f"blk.{block}.{called}.weight", tensor)] if called else []
+
+
+def _minimax(writer: Any, config: Any) -> None:
+    writer.add_residual_scale(config.mlp_alpha_factor)
+    writer.add_array(
+        f"{writer.arch}.attention.recurrent_layers", [kind != "full_attention" for kind in config.layer_types]
+    )
+
+
 STATES: dict[str, Callable[[Any, Any], None]] = {
+    "minimax-01": _minimax,
     "lfm2": _lfm2,
     "lfm2moe": _lfm2_moe,
     "granitehybrid": _granite_hybrid,

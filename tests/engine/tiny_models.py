@@ -114,6 +114,8 @@ def unlike_new(model: Any) -> Any:
     for name, weight in model.state_dict().items():
         if weight.is_floating_point() and (weight.ndim == 1 or name.endswith(("bias", "layernorm.weight"))):
             weight.add_(torch.randn(weight.shape, generator=random), alpha=0.1)
+        elif name.endswith("tid2eid"):  # which experts a token passes
+            weight.copy_(torch.rand(len(weight), 4, generator=random).argsort()[:, : weight.shape[1]])
     return model
 
 

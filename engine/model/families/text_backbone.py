@@ -3,6 +3,7 @@
 It is the same network as if it had been published alone: its encoders are never built, and their weights never read.
 """
 
+from collections.abc import Iterable
 from copy import deepcopy
 from importlib import import_module
 from typing import Any
@@ -38,6 +39,35 @@ class HeadedDecoder(PreTrainedModel):  # type: ignore[misc]  # transformers is u
         """Logits of the last rows, [1, rows, vocabulary]; all rows for 0. The other arguments are the decoder's."""
         hidden: Tensor = self.model(**inputs).last_hidden_state
         return CausalLMOutputWithPast(logits=scaled(self.lm_head(hidden[:, -logits_to_keep:]), self.config))
+
+
+class WithoutPictures(HeadedDecoder):
+    """The decoder of Chameleon, whose vocabulary has tokens that stand for parts of pictures: it never writes them.
+
+    What makes such tokens of pictures is never built.
+    """
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        del self.model.vqmodel
+        ids = (token for token in self.model.vocabulary_mapping.image_tokens if 0 <= token < config.vocab_size)
+        self._pictures = runs(ids)
+
+    def forward(self, *, logits_to_keep: int = 0, **inputs: Any) -> CausalLMOutputWithPast:
+        """See `HeadedDecoder.forward`; such tokens are as unlikely as can be."""
+        found = super().forward(logits_to_keep=logits_to_keep, **inputs)
+        for begin, end in self._pictures:
+            found.logits[..., begin:end] = torch.finfo(found.logits.dtype).min
+        return found
+
+
+def runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Ids in ascending order as runs of those that follow each other, each with its first one and the one behind."""
+    found: list[tuple[int, int]] = []
+    for token in ids:
+        begin = found.pop()[0] if found and found[-1][1] == token else token
+        found.append((begin, token + 1))
+    return found
 
 
 def scaled(logits: Tensor, config: Any) -> Tensor:
@@ -90,5 +120,5 @@ def network_class(config: Any) -> Any:
     """transformers' class for text of this config, or the decoder alone with a head; None if there is neither."""
     known = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if known is None and config.model_type in VERIFIED and decoder_class(config) is not None:
-        return HeadedDecoder
+        return WithoutPictures if config.model_type == "chameleon" else HeadedDecoder
     return known

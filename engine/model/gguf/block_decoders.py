@@ -150,8 +150,27 @@ def _mxfp4(blocks: Tensor) -> Tensor:
     return levels_of(nibbles(words(blocks, 1, 17), 16), "e2m1 doubled").view(-1, 32).mul_(factors)
 
 
+def _tq2_0(blocks: Tensor) -> Tensor:
+    packed = words(blocks, 0, 64)
+    codes = weave([field(packed, shift, 3) for shift in (0, 2, 4, 6)], 32)
+    return _groups(codes, 256).sub_(1).mul_(halves(blocks, 64))
+
+
+def _digits(packed: Tensor, count: int) -> Tensor:
+    """Of each byte, which is a fraction, so many digits to the base 3: uint8 [blocks, count x bytes], bytes together."""
+    powers = torch.tensor([3**digit for digit in range(count)], dtype=torch.int32, device=packed.device)
+    moved = (packed.int()[:, None] * powers[:, None]).bitwise_and_(255)  # what stands behind the point
+    return (moved.mul_(3) >> 8).to(torch.uint8).flatten(1)
+
+
+def _tq1_0(blocks: Tensor) -> Tensor:
+    parts = ((0, 32, 5), (32, 48, 5), (48, 52, 4))
+    codes = torch.cat([_digits(part(blocks, begin, end), count) for begin, end, count in parts], 1)
+    return codes.float().sub_(1).mul_(halves(blocks, 52))
+
+
 DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q8_0": _q8_0,
     "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
-    "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4, **GRID_DECODERS,
+    "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4, "TQ1_0": _tq1_0, "TQ2_0": _tq2_0, **GRID_DECODERS,
 }  # fmt: skip

@@ -8,6 +8,8 @@ from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.networks.dense_configs import DENSE as OF_DENSE
 from engine.model.gguf.networks.dense_names import DENSE, FALCON_OF_TWO_NORMS
 from engine.model.gguf.networks.gemma_configs import GEMMAS
+from engine.model.gguf.networks.indexed_configs import INDEXED_CONFIGS
+from engine.model.gguf.networks.indexed_names import INDEXED
 from engine.model.gguf.networks.llama_configs import LLAMAS
 from engine.model.gguf.networks.mixture_configs import MIXTURES as OF_MIXTURES
 from engine.model.gguf.networks.mixture_names import MIXTURES
@@ -23,8 +25,8 @@ ROOT_MEAN_SQUARE = "rms_norm_eps"
 MOST_LAYERS = 4096
 LATENTS, COMPRESSING = "attention.kv_lora_rank", "attn_kv_a_mqa"  # of latent attention: its width, and what makes it
 COUNTS_POSITIONS = "granitehybrid.rope.scaling.finetuned"
-OWN = {**OF_DENSE, **GEMMAS, **LLAMAS, **OF_MIXTURES, **OF_STATES}
-KNOWN = {**DENSE, **MIXTURES, **STATES}
+OWN = {**OF_DENSE, **GEMMAS, **LLAMAS, **OF_MIXTURES, **OF_STATES, **INDEXED_CONFIGS}
+KNOWN = {**DENSE, **MIXTURES, **STATES, **INDEXED}
 """Every kind of network that is read, by `general.architecture`."""
 
 
@@ -94,7 +96,8 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
 def _heads(header: GgufHeader, settings: Settings, heads: int, width: int, turns: bool) -> dict[str, object]:
     """The width of heads, and the rotary embedding; of latent attention, as it is before keys and values are split."""
     if settings.has(LATENTS):
-        return {"num_key_value_heads": heads, **rope_of(header, settings, settings.whole("rope.dimension_count"))}
+        rope = rope_of(header, settings, settings.whole("rope.dimension_count")) if turns else {}
+        return {"num_key_value_heads": heads, **rope}
     head_dim = settings.whole("attention.key_length", width // heads)
     values = settings.whole("attention.value_length", head_dim)
     if values != head_dim and settings.architecture != "mimo2":

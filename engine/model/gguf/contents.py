@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from engine.errors import ModelError
-from engine.gguf_header import FETCH_AGAIN, NUMBERS, LazyArray, block_type
+from engine.gguf_header import FETCH_AGAIN, NUMBERS, WHOLE_NUMBERS, LazyArray, block_type
 from engine.model.formats.faults import unknown_weights
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
@@ -28,6 +28,7 @@ from engine.model.gguf.networks.names import (
 )
 from engine.model.gguf.packed_blocks import Gguf, Order, WholeNumbers
 from engine.model.gguf.settings import Settings, predicting_layers
+from engine.model.gguf.windows import LINEAR
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say, shown
 
@@ -110,7 +111,7 @@ class _Adding:
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
         else:
-            own = in_transformers(self._family, name, kind)
+            own = self._in_state(name, kind, index) or in_transformers(self._family, name, kind)
             if not own:
                 raise self._unknown(tensor)
             usual = "norm" if name.endswith("norm") and kind == "weight" else ""
@@ -175,6 +176,13 @@ class _Adding:
             raise self._misshaped(tensor)
         return _rows(tensor, rows)
 
+    def _in_state(self, name: str, kind: str, index: int) -> str:
+        """What transformers calls it in a layer that keeps a state; empty in others, and if it is called as there."""
+        kinds = self._contents.config.get("layer_types")
+        if name not in self._family.of_states or not isinstance(kinds, list) or kinds[index : index + 1] != [LINEAR]:
+            return ""
+        return f"{self._family.of_states[name]}.{kind}"
+
     def _is_beyond(self, index: int) -> bool:
         """Whether a layer stands behind those of the language model, and only predicts further tokens."""
         layers = self._contents.config["num_hidden_layers"]
@@ -182,14 +190,14 @@ class _Adding:
         return self._contents.predicting_layers > 0 and index >= layers
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
+        if change == "indices" or tensor.kind == WHOLE_NUMBERS:
+            self._place_indices(own, tensor, change)
+            return
         tensor = replace(tensor, shape=_shape_of(tensor, change))
         sign = 1.0 if change == "log of rates" else -1.0
         shape, form = tensor.shape, Gguf((tensor.kind,), is_log=change.startswith("log"), sign=sign)
-        if change in ("query", "key", "one head"):
-            heads = self._heads(change)
-            if not shape or shape[0] % (2 * heads):
-                raise self._misshaped(tensor)
-            form = replace(form, order="heads", heads=heads)
+        if change in ("query", "key", "one head", "pairs"):
+            form = self._of_pairs(tensor, change)
         elif change == "turned" and (len(shape) == 3 or (len(shape) == 2 and own.endswith(".weight"))):
             shape, form = (*shape[:-2], shape[-1], shape[-2]), replace(form, order="turned")
         elif change == "by kind":
@@ -210,6 +218,26 @@ class _Adding:
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
+
+    def _of_pairs(self, tensor: GgufTensor, change: Change) -> Gguf:
+        """The form of heads whose halves turn together, and lie woven: one head's numbers behind another's, or rows."""
+        form, shape = Gguf((tensor.kind,)), tensor.shape
+        heads = 1 if change == "pairs" else self._heads(change)
+        if not shape or shape[-1 if change == "pairs" else 0] % (2 * heads):
+            raise self._misshaped(tensor)
+        if change != "pairs":
+            return replace(form, order="heads", heads=heads)
+        if len(shape) != 2:
+            raise self._misshaped(tensor)
+        return replace(form, order="grouped columns", heads=2, groups=shape[1] // 2)
+
+    def _place_indices(self, own: str, tensor: GgufTensor, change: Change) -> None:
+        if change != "indices" or tensor.kind != WHOLE_NUMBERS or len(tensor.shape) != 2:
+            raise self._misshaped(tensor)
+        form = WholeNumbers(self._number("n_routed_experts"))
+        self._require_new(own)
+        part = self._contents.tensors[tensor.name] = _info(tensor)
+        self._contents.packed[own] = PackedWeight(own, tensor.shape, {"0": part}, form)
 
     def _by_groups(self, tensor: GgufTensor) -> Gguf:
         """The form of queries, keys and values where several heads of queries share one of keys."""

@@ -58,6 +58,8 @@ GEMMA3_OF_LONG_TEXTS, GEMMA3_LONG_FACTOR, GEMMA3_LONG = (34, 48, 62), 8.0, 131_0
 GEMMA3_LEFT_OUT = {"attention.layer_norm_rms_epsilon": 1e-6, BASE: 1e6}
 OWN_TO_GEMMA3 = (ALSO_CALLED[BASE], ALSO_CALLED[SLIDING_BASE], "mm.tokens_per_image", "vision.block_count")
 WITH_CROSSING, BLOCK = "mllama", re.compile(r"blk\.(\d{1,5})\.", re.ASCII)
+# Qwen3-Next, which since 2026 calls itself as those after it, but keeps two matrices in one, and splits text otherwise.
+AS_NEXT, NEXT, OF_NEXT, SPLITS_AS, SPLITS_OF_NEXT = "qwen35moe", "qwen3next", ".ssm_ba.weight", "qwen35", "qwen2"
 FULL_INTERVAL = 4  # layers of Qwen 3.5 of which one attends, if the file says no more
 
 
@@ -67,7 +69,8 @@ def as_llama_cpp(header: GgufHeader, name: str) -> GgufHeader:
     Raises `ModelError` for what it leaves out and nobody can know.
     """
     said = header.architecture
-    made = _renamed(header, ARCHITECTURES.get(said, said), BESIDE_TEXT.get(said, ()))
+    meant = NEXT if said == AS_NEXT and header.has(OF_NEXT) else ARCHITECTURES.get(said, said)
+    made = _renamed(header, meant, BESIDE_TEXT.get(said, ()))
     if said == WITH_CROSSING:
         made = _without_crossing(made, Settings(made, name))
     left_out = _LEFT_OUT.get(said, _nothing)(made, Settings(made, name))
@@ -128,6 +131,8 @@ def _tokenizer(header: GgufHeader) -> Entries:
     kind, splitting = header.metadata.get(VOCABULARY_KIND), header.metadata.get(SPLITTING, "default")
     if kind == "gpt2" and splitting in ("", "default") and header.architecture in SPLITTINGS:
         found[SPLITTING] = SPLITTINGS[header.architecture]
+    if header.architecture == NEXT and splitting == SPLITS_AS:
+        found[SPLITTING] = SPLITS_OF_NEXT
     if kind == "gpt2" and header.architecture == "gemma3n":  # it is taken for one where no tokenizer.model is there
         found[VOCABULARY_KIND] = "llama"
     names = (EMBEDDING, EMBEDDING_OF_LAYERS) if header.architecture in WITH_BOTH else (EMBEDDING,)

@@ -147,13 +147,20 @@ class Gguf:
 
 @dataclass(frozen=True, slots=True)
 class WholeNumbers:
-    """The part `"0"` holds the bytes of whole numbers in 64 bits, from metadata: they lie at any byte."""
+    """The part `"0"` holds whole numbers: of 32 bits, or the bytes of those of 64 from metadata, at any byte.
 
+    With a `limit` they are indices below it: any other one would be looked up outside of what it is an index of.
+    """
+
+    limit: int = 0
     name = WHOLE_NUMBERS
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`; `out` holds whole numbers, too."""
-        out.copy_(parts["0"].clone().view(torch.int64))
+        stored = parts["0"]
+        out.copy_(stored.clone().view(torch.int64) if stored.dtype == torch.uint8 else stored)
+        if self.limit:
+            out.clamp_(0, self.limit - 1)
 
     def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
         """Nothing is multiplied with them."""

@@ -23,6 +23,7 @@ ALSO_CALLED: Mapping[str, str] = MappingProxyType(
     }
 )
 """What Ollama's own converter calls some entries (of Gemma 3 and Mistral 3)."""
+SAID_WITHOUT = "deepseek4"  # whose files may say how many layers predict further tokens, and have none
 FACTOR = (0, 1)
 HARMLESS: Mapping[str, tuple[int | str, ...]] = MappingProxyType(
     {
@@ -49,12 +50,17 @@ class Settings:
         """`name` is what people call the model."""
         self.architecture = header.architecture
         self._metadata: Mapping[str, object] = header.metadata
+        self._tensors = header.tensors.keys()
         self._name = name
         self._asked: set[str] = set()
 
     def has(self, key: str) -> bool:
         """Whether there is such an entry."""
         return self._value(key) is not None
+
+    def holds(self, tensor: str) -> bool:
+        """Whether the file has a tensor of this whole name."""
+        return tensor in self._tensors
 
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number from 0 on, or a list in which all layers have the same; without a default it must be there."""
@@ -132,8 +138,11 @@ class Settings:
 def predicting_layers(settings: Settings) -> int:
     """How many of the file's layers stand behind those of the language model, and only predict further tokens."""
     count = settings.whole("nextn_predict_layers", 0)
-    if count >= settings.whole("block_count"):
+    layers = settings.whole("block_count")
+    if count >= layers:
         raise settings.refused("nextn_predict_layers")
+    if settings.architecture == SAID_WITHOUT and not settings.holds(f"blk.{layers - count}.nextn.eh_proj.weight"):
+        return 0
     return count
 
 

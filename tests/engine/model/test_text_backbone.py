@@ -14,7 +14,7 @@ from engine.model.families.text_tensors import text_tensors
 from engine.model.layer_converter import open_layer_converter
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
-from tests.engine.family_models import save_tiny
+from tests.engine.family_models import random_model, save_tiny, tiny_config
 
 WRAPPER = {"text_config": {"num_hidden_layers": 1}, "vision_config": {}}
 
@@ -89,3 +89,19 @@ def test_a_wrapper_without_a_weight_of_its_language_model_is_refused(tmp_path: P
     save_file(kept, weights, {"format": "pt"})
     with pytest.raises(ModelError, match="lacks the weights"):
         open_layer_converter(open_checkpoint(str(tmp_path)), torch.float32)
+
+
+def test_a_chameleon_writes_no_parts_of_pictures(tmp_path: Path) -> None:
+    """Nor does the library's; what makes tokens of pictures is not built."""
+    pictures = {f"IMGIMG{letter}Z": 3 + place for place, letter in enumerate("ABC")}
+    config = tiny_config("chameleon")
+    config.vocabulary_map = {"<image>": 130, "IMGIMGDZ": 99, **pictures}
+    model = random_model(config)
+    model.save_pretrained(tmp_path)
+    checkpoint = open_checkpoint(str(tmp_path))
+    own = open_architecture(checkpoint).model_class(model.config)
+    own.load_state_dict({name: weight for name, weight in model.state_dict().items() if "vqmodel" not in name})
+    tokens = torch.tensor([[1, 20, 40]])
+    found, expected = (network.eval()(input_ids=tokens).logits for network in (own, model))
+    torch.testing.assert_close(found, expected)
+    assert (found[..., [3, 4, 5, 99]] == torch.finfo(torch.float32).min).all()

@@ -125,6 +125,21 @@ def test_merges_follow_from_scores_or_places() -> None:
     assert words({**scored, "general.architecture": "gemma3"}) == ["ab", "c"]
 
 
+def test_runs_of_spaces_of_the_model_s_own_are_whole() -> None:
+    """Gemma's files write them as spaces, and no words take any of them away."""
+    tokens = ("<unk>", "▁", "a", "b", "▁a", "▁b", "  ", "    ", "▁▁▁")
+    metadata: dict[str, object] = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": (UNKNOWN, *(NORMAL,) * 5, USER_DEFINED, USER_DEFINED, USER_DEFINED),
+        "tokenizer.ggml.unknown_token_id": 0,
+        "general.architecture": "gemma3",
+    }
+    found = Tokenizer.from_gguf(metadata, "x")
+    assert [tokens[token] for token in found.encode("b    a  b a")] == ["b", "    ", "a", "  ", "b", "▁a"]
+    assert found.decode(found.encode("b    a  b a")) == "b    a  b a"
+
+
 def test_whole_words_win_where_the_rule_says_so() -> None:
     """Llama 3's vocabulary has words that no merges make."""
     library = library_tokenizer("byte level", TEMPLATE)
@@ -172,6 +187,11 @@ def test_fillers_are_no_tokens(kind: int) -> None:
 
 
 WORDS = {
+    "bloom": ["It's", " 12345", " café", " 你好abc", " x", "!", "abc", " (", "a", ")\n\n", " z", "  "],
+    "chameleon": [
+        "It", "'", "s", " ", "1", "2", "3", "4", "5", " café", " 你好abc", " x", "!", "abc", " ", "(", "a", ")", "\n",
+        "\n", " z", "  ",
+    ],
     "deepseek-v3": [
         "It", "'s", " ", "123", "45", " café", " ", "你好", "abc", " x", "!abc", " (", "a", ")\n\n", " z", "  "
     ],

@@ -1,5 +1,6 @@
 """What config.json says of single dense networks alone, from a GGUF file's metadata."""
 
+from engine.gguf_header import LazyArray
 from engine.model.gguf.header import GgufHeader, small_numbers
 from engine.model.gguf.settings import Settings, shortest
 from engine.model.gguf.windows import FULL, LINEAR, windows
@@ -9,6 +10,8 @@ MINICPM3 = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256}  # in 
 QUERY_SCALES = "blk.0.attn_q_norm.weight"  # of Muse Glimmer
 BAICHUAN_13B = 40  # layers of the one that has biases for distances, and turns nothing
 TURNS = "attention.rope_pattern"  # which layers do
+BITNET_ACTIVATIONS = ("silu", "relu2")
+PICTURE = "IMGIMG"  # with which names of tokens begin that stand for a part of a picture
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
@@ -179,6 +182,35 @@ def _falcon(header: GgufHeader, _settings: Settings, config: Config) -> Config:
     }
 
 
+def _bloom(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """With the names that its config has; what positions add to scores follows from the number of heads."""
+    heads, width = config["num_attention_heads"], settings.whole("embedding_length")
+    if settings.whole("attention.head_count_kv", settings.whole("attention.head_count")) != heads:
+        raise settings.refused("attention.head_count_kv")
+    if settings.whole("feed_forward_length", 4 * width) != 4 * width:  # its network knows no other
+        raise settings.refused("feed_forward_length")
+    return {"n_layer": config["num_hidden_layers"], "n_head": heads}
+
+
+def _mpt(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """As BLOOM, with what heads are divided by said."""
+    _bloom(header, settings, config)
+    bias = settings.real("attention.max_alibi_bias")
+    if bias <= 0:  # its network would take embeddings for places then, which the library does not have
+        raise settings.refused("attention.max_alibi_bias")
+    return {
+        "d_model": config["hidden_size"],
+        "n_layers": config["num_hidden_layers"],
+        "n_heads": config["num_attention_heads"],
+        "max_seq_len": config["max_position_embeddings"],
+        "attn_config": {
+            "alibi": True,
+            "alibi_bias_max": round(bias),
+            "clip_qkv": settings.real("attention.clamp_kqv", 0.0) or None,
+        },
+    }
+
+
 def _qwen(_header: GgufHeader, _settings: Settings, config: Config) -> Config:
     """The first Qwen, which says twice its width."""
     width = config["intermediate_size"]
@@ -230,7 +262,31 @@ def _minicpm3(_header: GgufHeader, settings: Settings, _config: Config) -> Confi
     return {**MINICPM3, **latent_sizes(settings, settings.whole("attention.key_length"), values)}
 
 
+def _bitnet(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """What most files do not say is what the first of these models have."""
+    activation = settings.text("hidden_activation") or "silu"
+    if activation not in BITNET_ACTIVATIONS:
+        raise settings.refused("hidden_activation")
+    return {"hidden_act": activation}
+
+
+def _chameleon(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """Its language model; tokens that stand for parts of pictures are never written."""
+    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    named = tokens.read() if isinstance(tokens, LazyArray) else ()
+    return {
+        "swin_norm": settings.flag("swin_norm"),
+        "vocabulary_map": {
+            name: index for index, name in enumerate(named) if isinstance(name, str) and name.startswith(PICTURE)
+        },
+    }
+
+
 DENSE = {
+    "bitnet": _bitnet,
+    "bloom": _bloom,
+    "mpt": _mpt,
+    "chameleon": _chameleon,
     "qwen35": qwen35,
     "granite": granite_scales,
     "phi3": _phi3,

@@ -91,6 +91,32 @@ _OUTSIDE_PHI2 = OUTSIDE | {
     "output_norm.bias": "model.final_layernorm.bias",
     "output.bias": "lm_head.bias",
 }
+_OUTSIDE_BLOOM = _OUTSIDE_GPT2 | {
+    "token_embd.weight": "transformer.word_embeddings.weight",
+    "token_embd_norm.weight": "transformer.word_embeddings_layernorm.weight",
+    "token_embd_norm.bias": "transformer.word_embeddings_layernorm.bias",
+}
+_BLOOM = {
+    "attn_norm": "input_layernorm",
+    "attn_qkv": "self_attention.query_key_value",
+    "attn_output": "self_attention.dense",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_up": "mlp.dense_h_to_4h",
+    "ffn_down": "mlp.dense_4h_to_h",
+}
+_OUTSIDE_MPT = {
+    "token_embd.weight": "transformer.wte.weight",
+    "output_norm.weight": "transformer.norm_f.weight",
+    OUTPUT: "lm_head.weight",
+}
+_MPT = {  # without the biases that its network does not know
+    "attn_norm.weight": "norm_1.weight",
+    "attn_qkv.weight": "attn.Wqkv.weight",
+    "attn_output.weight": "attn.out_proj.weight",
+    "ffn_norm.weight": "norm_2.weight",
+    "ffn_up.weight": "ffn.up_proj.weight",
+    "ffn_down.weight": "ffn.down_proj.weight",
+}
 _OUTSIDE_FALCON = _OUTSIDE_GPT2 | {"token_embd.weight": "transformer.word_embeddings.weight"}
 _FALCON = {
     "attn_norm": "input_layernorm",
@@ -173,6 +199,24 @@ DENSE: Mapping[str, Family] = {
         layers="gpt_neox.layers",
         outside=_OUTSIDE_NEOX,
     ),
+    "bloom": Family(
+        "bloom",
+        _BLOOM,
+        {"attn_qkv": "by kind"},
+        epsilon="layer_norm_epsilon",
+        layers="transformer.h",
+        outside=_OUTSIDE_BLOOM,
+        turns=False,
+    ),
+    "mpt": Family(
+        "mpt",
+        _MPT,
+        PLAIN,
+        epsilon="layer_norm_epsilon",
+        layers="transformer.blocks",
+        outside=_OUTSIDE_MPT,
+        turns=False,
+    ),
     "apertus": Family(
         "apertus", BLOCK | {"attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"}, PLAIN
     ),
@@ -191,6 +235,10 @@ DENSE: Mapping[str, Family] = {
         norms_plus_one=True,
         apart=frozenset({"attn_q_norm", "attn_k_norm"}),  # the same number for all, which config.json has
     ),
+    "bitnet": Family(
+        "bitnet", BLOCK | {"attn_sub_norm": "self_attn.attn_sub_norm", "ffn_sub_norm": "mlp.ffn_sub_norm"}, PLAIN
+    ),
+    "chameleon": Family("chameleon", BLOCK, {**PERMUTED, "attn_q_norm": "pairs", "attn_k_norm": "pairs"}),
     "minicpm3": Family("minicpm3", BLOCK | LATENTS, PLAIN),
     "olmo": Family("olmo", ATTENTION | MLP, PERMUTED, epsilon="layer_norm_eps"),
 }

@@ -85,28 +85,11 @@ def sigmoid_routed(settings: Settings) -> Config:
     return _routed(settings)
 
 
-def _latent(settings: Settings) -> Config:
+def latent(settings: Settings) -> Config:
     """Attention of latent vectors; files may tell of heads as they are kept, and besides as they are."""
     keys = settings.whole("attention.key_length_mla", settings.whole("attention.key_length"))
     values = settings.whole("attention.value_length_mla", settings.whole("attention.value_length"))
     return {**latent_sizes(settings, keys, values), "attention_bias": False}
-
-
-def _indexed(header: GgufHeader, settings: Settings, config: Config) -> Config:
-    """DeepSeek V3.2 and GLM 5; of these, some layers read what an earlier one's indexer chose."""
-    layers, said = config["num_hidden_layers"], settings.several("attention.indexer.types")
-    assert isinstance(layers, int)
-    own = [f"blk.{index}.indexer.attn_k.weight" in header.tensors for index in range(layers)]
-    if said and len(said) < layers:
-        raise settings.refused("attention.indexer.types")
-    return {
-        **_latent(settings),
-        **sigmoid_routed(settings),
-        "index_topk": settings.whole("attention.indexer.top_k"),
-        "index_head_dim": settings.whole("attention.indexer.key_length"),
-        "index_n_heads": settings.whole("attention.indexer.head_count"),
-        "indexer_types": ["full" if is_own else "shared" for is_own in (said[:layers] or own)],
-    }
 
 
 def _mistral4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -116,7 +99,7 @@ def _mistral4(_header: GgufHeader, settings: Settings, config: Config) -> Config
     if settings.whole("expert_gating_func", SOFTMAX) not in (0, SOFTMAX):
         raise settings.refused("expert_gating_func")
     return {
-        **_latent(settings),
+        **latent(settings),
         **_routed(settings),
         "rope_parameters": {"llama_4_scaling_beta": 0.0, **rope},  # without it, scores are not scaled by positions
         "model_type": "mistral4",
@@ -130,7 +113,7 @@ def _deepseek2(header: GgufHeader, settings: Settings, config: Config) -> Config
     """
     if settings.real("attention.temperature_scale", 0.0):
         return _mistral4(header, settings, config)
-    own = _latent(settings)
+    own = latent(settings)
     if not settings.whole("expert_count", 0):
         return {**own, "first_k_dense_replace": config["num_hidden_layers"]}
     if _deepseek_gating(settings, config) == SIGMOID:
@@ -230,7 +213,7 @@ def _deepseek(header: GgufHeader, settings: Settings, config: Config) -> Config:
     return {
         **_routed(settings),
         "topk_method": "greedy",
-        "mlp_layer_types": _kinds_of_mlp(header, config),
+        "mlp_layer_types": kinds_of_mlp(header, config),
     }
 
 
@@ -286,7 +269,7 @@ def _cohere2_moe(_header: GgufHeader, settings: Settings, config: Config) -> Con
     }
 
 
-def _kinds_of_mlp(header: GgufHeader, config: Config) -> list[str]:
+def kinds_of_mlp(header: GgufHeader, config: Config) -> list[str]:
     """Whether layers have experts, as their weights tell."""
     layers = config["num_hidden_layers"]
     assert isinstance(layers, int)
@@ -303,7 +286,7 @@ def _hy_v3(header: GgufHeader, settings: Settings, config: Config) -> Config:
         "num_shared_experts": settings.whole("expert_shared_feed_forward_length") // width,
         "moe_intermediate_size": width,
         "router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
-        "mlp_layer_types": _kinds_of_mlp(header, config),
+        "mlp_layer_types": kinds_of_mlp(header, config),
     }
 
 
@@ -325,7 +308,7 @@ def _mimo2(header: GgufHeader, settings: Settings, config: Config) -> Config:
         "norm_topk_prob": True,
         "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
         "attention_value_scale": settings.real("attention.value_scale", 0.0) or None,
-        "mlp_layer_types": _kinds_of_mlp(header, config),
+        "mlp_layer_types": kinds_of_mlp(header, config),
     }
 
 
@@ -364,7 +347,7 @@ def _step35(header: GgufHeader, settings: Settings, config: Config) -> Config:
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "share_expert_dim": settings.whole("expert_shared_feed_forward_length"),
         "moe_router_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
-        "mlp_layer_types": _kinds_of_mlp(header, config),
+        "mlp_layer_types": kinds_of_mlp(header, config),
     }
     for entry, key in (("swiglu_clamp_exp", "swiglu_limits"), ("swiglu_clamp_shexp", "swiglu_limits_shared")):
         limits = settings.several(entry)
@@ -396,7 +379,7 @@ def _laguna(header: GgufHeader, settings: Settings, config: Config) -> Config:
         "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
         "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
         "moe_routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
-        "mlp_layer_types": _kinds_of_mlp(header, config),
+        "mlp_layer_types": kinds_of_mlp(header, config),
     }
 
 
@@ -459,7 +442,5 @@ MIXTURES = {
     "hy_v3": _hy_v3,
     "mimo2": _mimo2,
     "mistral4": _mistral4,
-    "deepseek32": _indexed,
-    "glm-dsa": _indexed,
 }
 """By `general.architecture`."""

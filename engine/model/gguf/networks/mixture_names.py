@@ -26,12 +26,6 @@ from engine.model.gguf.networks.names import (
 )
 
 _DEEPSEEK = MIXTURE | shared() | CORRECTED | LATENTS
-_INDEXED = _DEEPSEEK | {
-    "indexer.attn_q_b": "self_attn.indexer.wq_b",
-    "indexer.attn_k": "self_attn.indexer.wk",
-    "indexer.k_norm": "self_attn.indexer.k_norm",
-    "indexer.proj": "self_attn.indexer.weights_proj",
-}
 _LATENT = Merged("self_attn.kv_b_proj.weight", (KEYS_OF_LATENTS, VALUES_OF_LATENTS), "latent")
 _LLAMA4 = (
     BLOCK
@@ -134,8 +128,6 @@ MIXTURES: Mapping[str, Family] = {
     "afmoe": Family("afmoe", _AFMOE, PLAIN, stacked()),
     "cohere2moe": Family("cohere2_moe", MIXTURE | shared(), PLAIN, stacked(), epsilon="layer_norm_eps"),
     "mistral4": Family("mistral4", _DEEPSEEK, PLAIN, (*stacked(), _LATENT)),
-    "deepseek32": Family("deepseek_v32", _INDEXED, PLAIN, (*stacked(), _LATENT)),
-    "glm-dsa": Family("glm_moe_dsa", _INDEXED, PLAIN, (*stacked(), _LATENT)),
     "hy_v3": Family(
         "hy_v3",
         MIXTURE | shared() | dict.fromkeys(("exp_probs_b.bias", "exp_probs_b.weight"), "mlp.e_score_correction_bias"),

@@ -11,7 +11,8 @@ from typing import Literal
 
 Change = Literal[
     "", "query", "key", "one head", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "log of rates",
-    "by kind", "by groups", "members", "members turned", "values", "values behind keys", "of values", "decay",
+    "by kind", "by groups", "members", "members turned", "pairs", "indices", "values", "values behind keys",
+    "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key, or the numbers of one head; added 1; nothing,
 but transformers has the matrix turned; took the first of two dimensions away, of length 1, or left it; made a matrix
@@ -19,7 +20,8 @@ of a vector; took the middle one of a convolution's dimensions away, of length 1
 and may have added dimensions of length 1; did so, where heads are the third of four dimensions; took exponentials
 alone, and made a matrix of a vector; put the queries of all heads before their keys and values; did so, where several
 heads of queries share one of keys and one of values; made a stack of a matrix in which members lie behind each other;
-did so, and turned every one. In layers with a state, whose key heads have several value heads
+did so, and turned every one; permuted the numbers of all heads, each of which is a row; took 32 bits for each of the
+whole numbers that say which experts a token passes. In layers with a state, whose key heads have several value heads
 each, it put the first value heads of all keys before the second ones: among the rows; among those behind queries and
 keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
@@ -117,6 +119,7 @@ class Family:
     `heads_differ`: layers with a window have another number of heads of queries than others.
     `epsilon` is what config.json calls that of the norms: of root mean squares, or else of all of a layer's numbers.
     `apart`: names inside a layer of what is no weight of the network.
+    `of_states`: names in layers that keep a state, where others call something else so.
     `outside`: whole names of weights outside the layers; `layers`: what the names of those inside begin with.
     `attends`: whether any layer has attention; `turns`: whether positions turn its queries and keys.
     """
@@ -134,6 +137,7 @@ class Family:
     attends: bool = True
     turns: bool = True
     apart: frozenset[str] = frozenset()
+    of_states: Mapping[str, str] = field(default_factory=dict)
 
 
 def stacked(name: str = "mlp.experts.gate_up_proj", merge: Merge = "joined") -> tuple[Merged, ...]:

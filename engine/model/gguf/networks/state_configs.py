@@ -14,6 +14,7 @@ from engine.model.gguf.windows import FULL, LINEAR
 CONVOLUTION = "conv"
 RATIOS = "attention.compress_ratios"
 NGRAMS = "per_layer_token_embd.weight"
+MINIMAX_INTERVAL = 8  # layers of MiniMax of which one attends, if the file says no more
 # Of Nemotron: NVIDIA's kernels and llama.cpp do not bound it from below, transformers does, by a number above 0.
 LEAST_STEP = 1e-30
 
@@ -28,7 +29,7 @@ def _each(settings: Settings, key: str) -> list[int]:
     return found
 
 
-def _attention(settings: Settings, otherwise: str) -> Config:
+def attention_kinds(settings: Settings, otherwise: str) -> Config:
     """Which layers have attention, and with how many key-value heads."""
     heads = _each(settings, "attention.head_count_kv")
     distinct = {*heads} - {0}
@@ -71,7 +72,7 @@ def _expansion(settings: Settings) -> int:
 
 def _lfm2(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     return {
-        **_attention(settings, CONVOLUTION),
+        **attention_kinds(settings, CONVOLUTION),
         "norm_eps": config["rms_norm_eps"],
         "conv_L_cache": settings.whole("shortconv.l_cache"),
         "intermediate_size": settings.whole("feed_forward_length"),
@@ -110,7 +111,7 @@ def _of_mamba2(header: GgufHeader, settings: Settings) -> Config:
 
 def _bamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """Half of a head turns, and nothing is multiplied with what Granite multiplies."""
-    attention, base = _attention(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
+    attention, base = attention_kinds(settings, LINEAR), settings.real("rope.freq_base", 10_000.0)
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     for key in ("attention.scale", "embedding_scale", "residual_scale", "logit_scale", "expert_count"):
@@ -131,7 +132,7 @@ def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
         return _bamba(header, settings, config)
     width = settings.whole("feed_forward_length")
     return {
-        **_attention(settings, LINEAR),
+        **attention_kinds(settings, LINEAR),
         **_of_mamba2(header, settings),
         **granite_scales(header, settings, config, counts_positions=False),
         "position_embedding_type": None,
@@ -145,7 +146,11 @@ def _granite(header: GgufHeader, settings: Settings, config: Config) -> Config:
 
 def _nemotron(header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Every layer is one of four kinds, and has nothing else beside it."""
-    attention, widths, mamba = _attention(settings, LINEAR), _each(settings, "feed_forward_length"), _mamba2(settings)
+    attention, widths, mamba = (
+        attention_kinds(settings, LINEAR),
+        _each(settings, "feed_forward_length"),
+        _mamba2(settings),
+    )
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     for index, width in enumerate(widths):
@@ -214,7 +219,7 @@ def _mamba2_alone(header: GgufHeader, settings: Settings, config: Config) -> Con
 
 
 def _jamba(header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    attention, mamba = _attention(settings, LINEAR), _of_mamba(header, settings)
+    attention, mamba = attention_kinds(settings, LINEAR), _of_mamba(header, settings)
     kinds = attention["layer_types"]
     assert isinstance(kinds, list)
     routed_layers = [f"blk.{index}.ffn_gate_inp.weight" in header.tensors for index in range(len(kinds))]
@@ -249,7 +254,7 @@ def _period(settings: Settings, key: str, chosen: list[bool]) -> tuple[int, int]
 
 
 def _kimi(_header: GgufHeader, settings: Settings, config: Config) -> Config:
-    attention, turned = _attention(settings, LINEAR), settings.whole("rope.dimension_count")
+    attention, turned = attention_kinds(settings, LINEAR), settings.whole("rope.dimension_count")
     keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
     if keys <= turned:
         raise settings.refused("attention.key_length_mla")
@@ -334,7 +339,7 @@ def _is_within(begin: object, count: object, rows: int) -> bool:
 
 def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Ling 3, whose layers with a state are those of Kimi Linear with fewer matrices."""
-    kinds, turned = _attention(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
+    kinds, turned = attention_kinds(settings, LINEAR)["layer_types"], settings.whole("rope.dimension_count")
     keys, dense = settings.whole("attention.key_length_mla"), settings.whole("leading_dense_block_count", 0)
     assert isinstance(kinds, list)
     for key in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
@@ -363,7 +368,29 @@ def _bailing(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _minimax(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every so many-th layer attends; what goes round a layer is normed and multiplied, always with the same number."""
+    layers, said = config["num_hidden_layers"], settings.several("attention.recurrent_layers")
+    every = settings.whole("full_attention_interval", MINIMAX_INTERVAL)
+    assert isinstance(layers, int)
+    if not every or (said and len(said) < layers):
+        raise settings.refused("attention.recurrent_layers" if said else "full_attention_interval")
+    keeps = [bool(said[index]) if said else (index + 1) % every != 0 for index in range(layers)]
+    factors = ("full_attn_alpha_factor", "linear_attn_alpha_factor", "mlp_alpha_factor")
+    return {
+        "layer_types": [LINEAR if is_kept else FULL for is_kept in keeps],
+        "num_key_value_heads": settings.whole("attention.head_count_kv"),
+        "intermediate_size": settings.whole("feed_forward_length"),
+        "rotary_dim": settings.whole("rope.dimension_count"),
+        "num_local_experts": settings.whole("expert_count"),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        **dict.fromkeys(factors, settings.real("residual_scale")),
+        **{key.replace("alpha", "beta"): 1.0 for key in factors},
+    }
+
+
 STATES = {
+    "minimax-01": _minimax,
     "bailingmoe3": _bailing,
     "qwen4exp": _qwen4,
     "lfm2": _lfm2,

@@ -6,8 +6,10 @@ from engine.model.gguf.networks.mixture_names import MIXTURES
 from engine.model.gguf.networks.names import (
     BLOCK,
     GATES,
+    MIXTURE,
     NGRAM_TABLE,
     OUTSIDE,
+    PLAIN,
     QWEN_SHARED,
     SHARED_GATE,
     SHARED_UP,
@@ -250,6 +252,11 @@ def _alone(model_type: str, names: Mapping[str, str]) -> Family:
     )
 
 
+_MINIMAX = MIXTURE | {
+    "attn_qkv": "self_attn.qkv_proj",
+    "attn_gate": "self_attn.output_gate",
+    "attn_norm_2": "self_attn.norm",
+}
 _STACKED = (Merged("feed_forward.experts.gate_up_proj", (GATES, UPS), "joined"),)
 
 BAMBA = Family("bamba", _BESIDE_MAMBA | _mamba2("mamba"), _PERMUTED, layers_differ=True, outside=_FINAL)
@@ -297,6 +304,9 @@ STATES: Mapping[str, Family] = {
         {**_OF_KIMI, "ssm_a": "log of rates"},
         MIXTURES["deepseek2"].merged,
         layers_differ=True,
+    ),
+    "minimax-01": Family(
+        "minimax", _MINIMAX, PLAIN, stacked(), layers_differ=True, of_states={"attn_output": "self_attn.out_proj"}
     ),
     "mamba": _alone("mamba", _mamba1("mixer")),
     "mamba2": _alone("mamba2", _mamba2("mixer")),

@@ -33,7 +33,7 @@ FEW = (
     "deepseek_v32", "cohere2_moe", "mellum", "lfm2moe", "granite hybrid", "nemotron_h of latents",
     "falcon-h1 with norms", "gpt2", "gptneox", "mistral4", "step3p5", "falcon 7b", "falcon 40b", "phimoe",
     "minicpm3", "bamba", "laguna", "muse_glimmer", "granite_swa of experts", "qwen4_exp", "bailing_hybrid",
-    "dbrx",
+    "dbrx", "deepseek_v4", "minimax_m3", "glm5_next", "hy_v4", "minimax", "chameleon", "bloom", "mpt",
 )  # fmt: skip
 # What configs have that decides how a network computes.
 TOLD = (
@@ -81,7 +81,7 @@ def weight_of(checkpoint: Checkpoint, name: str) -> torch.Tensor:
 
 def read(part: TensorInfo) -> torch.Tensor:
     content = bytearray(part.shard.read_bytes()[part.begin : part.end])
-    kind = {"F32": torch.float32, "F16": torch.float16, "U8": torch.uint8}[part.dtype]
+    kind = {"F32": torch.float32, "F16": torch.float16, "U8": torch.uint8, "I32": torch.int32}[part.dtype]
     return torch.frombuffer(content, dtype=kind).view(part.shape)
 
 

@@ -119,7 +119,7 @@ LIES: dict[str, tuple[Callable[[], RawFile], str]] = {
     "five dimensions": (lambda: RawFile(tensors=[tensor("a", (1,) * 5, 0)]), "dimensions"),
     "an empty dimension": (lambda: RawFile(tensors=[tensor("a", (0, 3), 0)]), "does not fit its shape"),
     "an overflowing shape": (lambda: RawFile(tensors=[tensor("a", (2**32, 2**32), 0)]), "does not fit its shape"),
-    "a type that is not read": (lambda: RawFile(tensors=[tensor("a", (32,), 0, kind=34)]), "in the format 34"),
+    "a type that is not read": (lambda: RawFile(tensors=[tensor("a", (32,), 0, kind=36)]), "in the format 36"),
     "half a block": (lambda: RawFile(tensors=[tensor("a", (33,), 0, kind=8)]), "does not fit its shape"),
     "a tensor twice": (lambda: RawFile(tensors=[tensor("a", (3,), 0), tensor("a", (3,), 32)]), "has 'a' twice"),
     "an overlap": (lambda: RawFile(tensors=[tensor("a", (3,), 0), tensor("b", (3,), 0)]), "place"),

@@ -241,7 +241,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["rwkv7", "plamo2", "minimax-m3"])
+@pytest.mark.parametrize("kind", ["rwkv7", "plamo2", "kimi-k3"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):

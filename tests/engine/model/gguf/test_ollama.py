@@ -117,6 +117,7 @@ CASES = {
     ),
     "olmo 3": Case("olmo3", "olmo3", own.OLMO3, own.olmo3),
     "qwen 3 next": Case("qwen3next", "qwen3next", own.QWEN3_NEXT, own.qwen3next, own.by_key_heads),
+    "qwen 3 next called 3.5": Case("qwen3next", "qwen35moe", own.QWEN3_NEXT, own.qwen3next, own.by_key_heads),
     "glm 4.7 flash": Case("glm4_moe_lite", "glm4moelite", own.DEEPSEEK, own.deepseek, own.parted, {"n_group": 1}),
     "deepseek ocr": Case(
         "deepseek ocr", "deepseekocr", own.DEEPSEEK, own.deepseekocr, own.halves, {
@@ -201,6 +202,7 @@ def test_shares_of_experts_are_as_the_file_says(tmp_path: Path) -> None:
 
 RULES = {
     "gpt-oss": ("default", "gpt-4o"), "mistral 3": ("default", "tekken"), "llama 4": ("default", "llama4"),
+    "qwen 3 next called 3.5": ("qwen35", "qwen2"), "qwen 3.5 of experts": ("qwen35", "qwen35"),
     "qwen 3 vl": ("default", "default"), "ministral 3": ("qwen2", "qwen2"),
 }  # fmt: skip
 
