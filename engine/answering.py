@@ -52,7 +52,8 @@ class Answering:
         draft, is_free = own_draft, state is None or bool(options.constraint and options.constraint.marks)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
-        end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
+        end_tokens = options.end_tokens | (frozenset() if options.ignore_eos else tokenizer.eos_ids)
+        room = loaded.context_tokens - len(tokens)
         made = _inputs(loaded, tokens, begun, options, watcher)
         inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens)
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)

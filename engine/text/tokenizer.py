@@ -26,6 +26,7 @@ from engine.text.chat_template import (
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
+from engine.text.infill_marks import Part, find_marks
 from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
@@ -54,8 +55,13 @@ class EncodedChat:
 class Tokenizer:
     """The fast tokenizer of a model folder. Ids outside its vocabulary, as a padded model has some, write nothing."""
 
-    def __init__(self, library: Any, end_tokens: frozenset[int] = frozenset()) -> None:
-        """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`."""
+    def __init__(
+        self, library: Any, end_tokens: frozenset[int] = frozenset(), infill: Mapping[Part, int] = MappingProxyType({})
+    ) -> None:
+        """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`.
+
+        `infill`: which tokens stand around a gap, as far as the model's file says so; others are known by their names.
+        """
         self._backend = Backend(library)
         self._template = self._backend.template
         self._special_names = self._backend.special_names
@@ -69,6 +75,7 @@ class Tokenizer:
         marks = {entry.content: entry.special for entry in added.values()}
         self._controls = ControlTokens(marks, self._template)
         self.reasoning = Reasoning(marks, self._template)
+        self.infill = find_marks({entry.content: token for token, entry in added.items()}, infill)
         is_control = self.reasoning.is_control
         self.call_format = choose_format(self._template, self.vocabulary)
         self.eos_ids |= {token for token, name in self._specials.items() if name in CALL_ENDS}
@@ -86,7 +93,7 @@ class Tokenizer:
     def from_gguf(cls, metadata: Mapping[str, object], name: str) -> "Tokenizer":
         """The tokenizer in a GGUF file's metadata, its lists read; raises `ModelError` when it cannot be used."""
         vocabulary = read_vocabulary(metadata, name)
-        return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens)
+        return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens, vocabulary.infill)
 
     @property
     def chat_stop(self) -> tuple[str, ...]:
@@ -134,6 +141,16 @@ class Tokenizer:
             if before and both[: len(before)] == before:
                 return both[len(before) :]
         return self.encode(text)
+
+    def encode_typed(self, text: str, is_onward: bool = False) -> list[int]:
+        """The tokens of a text in which the name of a special token stays text.
+
+        `is_onward`: others precede it, as in `encode_onward`.
+        """
+        seam = self._controls.choose_seam([text])
+        first, *rest = self._controls.broken(text, seam).split(seam)
+        begin = self.encode_onward(first) if is_onward else self.encode(first)
+        return begin + [token for part in rest for token in self.encode_onward(part)]
 
     def opening(self) -> list[int]:
         """The tokens that the tokenizer itself puts before every text."""
