@@ -12,6 +12,7 @@ from engine.serving.chat.turns import Message
 from engine.serving.conversation import only_tools
 from engine.serving.endpoints.chunked_fields import ChunkedFields
 from engine.serving.endpoints.sampling_fields import Asked, TokensField
+from engine.serving.endpoints.template_fields import TemplateFields
 
 
 class FunctionField(Asked):
@@ -62,7 +63,7 @@ class AllowedChoice(Asked):
     allowed_tools: AllowedTools
 
 
-class ChatFields(ChunkedFields):
+class ChatFields(ChunkedFields, TemplateFields):
     """A request for chat completions. What is not known here is passed over, as OpenAI's older servers do.
 
     `max_completion_tokens` goes before `max_tokens`, its former name; without them an answer may fill the context.

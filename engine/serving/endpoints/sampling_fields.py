@@ -14,6 +14,7 @@ from engine.serving.bounds import MOST_TOKENS, at_most
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
+MOST_STOP_TOKENS = 256
 SEEDS = 1 << 63
 
 
@@ -25,6 +26,7 @@ def _some(tokens: int) -> int:
 
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
+TokenNumber = Annotated[int, Field(ge=0, lt=1 << 31)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
 Biases = Annotated[dict[TokenId, Bias], at_most(MOST_BIASES)]
 Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
@@ -56,7 +58,8 @@ class SamplingFields(Asked):
     """How tokens are drawn, under the names of OpenAI, llama-server and vLLM. What is missing or null has no effect.
 
     `temperature`: 1 as OpenAI has it, 0 for the likeliest tokens. `seed`: a negative one is drawn at random, as a
-    missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`.
+    missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`. `stop_token_ids`: tokens that end
+    the answer beside the model's own.
     """
 
     temperature: float | None = Field(default=None, ge=0, le=100)
@@ -70,6 +73,7 @@ class SamplingFields(Asked):
     logit_bias: Biases | None = Field(default=None, max_length=MOST_BIASES)
     seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     ignore_eos: bool | None = None
+    stop_token_ids: Annotated[list[TokenNumber], Field(max_length=MOST_STOP_TOKENS, fail_fast=True)] | None = None
     coppice: CoppiceFields | None = None
 
     @property
@@ -119,4 +123,5 @@ class SamplingFields(Asked):
             constraint=constraint,
             top_log_probs=top_log_probs,
             verdicts=self.tells_rounds and speculation.verdicts,
+            end_tokens=frozenset(self.stop_token_ids or ()),
         )

@@ -76,8 +76,10 @@ def test_a_request_that_is_let_in_is_answered_to_its_end(
 
 def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
     for fields, words in (
-        ({"echo": True}, "echo"),
-        ({"suffix": "."}, "suffix"),
+        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"suffix": "."}, "fill in"),
+        ({"suffix": ".", "prompt": [1]}, "text"),
+        ({"best_of": 2, "n": 3}, "best_of"),
         ({"prompt": ["a"] * 32, "n": 16}, "more than"),
         ({"prompt": [10**8]}, "vocabulary"),
         ({"prompt": [[]]}, "prompt"),
