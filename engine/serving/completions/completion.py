@@ -1,6 +1,5 @@
 """A completion of texts, written step by step: the chunks of all its choices, and the whole that they add up to."""
 
-from array import array
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
 from dataclasses import asdict, replace
@@ -58,7 +57,7 @@ class TextChoiceWriter:
         elif isinstance(step, Progress):
             of = step.round
             self.accepted_nodes += len(of.accepted) - 1
-            self._said += array("f", of.log_probs)
+            self._said += [token.said[1] for token in said_tokens(of, self._end_tokens)]
             log_probs, own = self._likelihoods(of), {"round": round_to_json(of)} if self._asked.tells_rounds else {}
             if of.text or log_probs or own:
                 yield self._part(of.text, own, log_probs)
