@@ -15,9 +15,14 @@ router = APIRouter()
 
 
 class ModelMeta(BaseModel):
-    """As llama-server tells it. `draft`: what guesses for it, None where nothing speculates."""
+    """As llama-server tells it. `draft`: what guesses for it, None where nothing speculates.
+
+    `n_ctx` is what a conversation may have of tokens here, `n_ctx_train` what the model was made for.
+    """
 
     n_ctx: int
+    n_ctx_train: int
+    n_vocab: int
     n_params: int
     size: int
     family: str
@@ -65,6 +70,8 @@ def _described(engine: "Engine") -> Model:
         max_model_len=loaded.context_tokens,
         meta=ModelMeta(
             n_ctx=loaded.context_tokens,
+            n_ctx_train=max(loaded.context_tokens, engine.target.network.max_positions),
+            n_vocab=engine.target.network.vocabulary,
             n_params=target.parameters,
             size=target.bytes,
             family=target.family,

@@ -80,7 +80,7 @@ def test_the_best_of_several_answers_are_told(client: OpenAI) -> None:
     assert len({choice.text for choice in every}) > 2
     assert [choice.text for choice in best.choices] == expected
     assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
-    assert best.usage == all_.usage, "the others were written, too"
+    assert best.usage.completion_tokens == all_.usage.completion_tokens, "the others were written, too"
 
 
 def test_a_suffix_is_read_around_the_gap(running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:

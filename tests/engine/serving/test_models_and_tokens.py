@@ -21,6 +21,7 @@ def test_the_loaded_pair_is_listed(running: Running, client: OpenAI) -> None:
     assert listed.model_extra
     assert listed.model_extra["max_model_len"] == listed.model_extra["meta"]["n_ctx"] == running.engine.context_tokens
     assert listed.model_extra["meta"]["draft"] == running.engine.describe(0, 0.0).draft.name  # type: ignore[union-attr]
+    assert (listed.model_extra["meta"]["n_ctx_train"], listed.model_extra["meta"]["n_vocab"]) == (2048, 4096)
     assert client.models.retrieve(listed.id) == listed
     with pytest.raises(openai.NotFoundError, match="another/one"):
         client.models.retrieve("another/one")
