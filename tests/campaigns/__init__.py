@@ -31,8 +31,8 @@ python -m tests.campaigns.llama_cpp    Coppice and llama.cpp on the same GGUF fi
     `pip install xllamacpp`. Run it after changes of what reads GGUF files.
 
 python -m tests.campaigns.llama_server    llama.cpp's server and Coppice's, asked the same at llama-server's addresses:
-    greedy texts, gaps, tokens, templates, and the types of all fields; half a minute. Needs `pip install xllamacpp`. Run
-    it after changes of `engine/serving/llama_server`.
+    greedy texts, gaps, tokens, templates, and the types of all fields; half a minute. Needs `pip install xllamacpp`.
+    Run it after changes of `engine/serving/llama_server`.
 
 python -m tests.campaigns.across_hosts    a window and a server of Coppice in two network namespaces, with delay, loss
     and a cut cable between them; two minutes. Needs Linux, root and iproute2. Proves that nothing hangs, that the chat

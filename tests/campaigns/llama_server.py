@@ -88,11 +88,10 @@ def _types(path: str, theirs: Any, ours: Any) -> Iterator[tuple[bool, str]]:
     """One line for each field of another type, and one for what is missing."""
     their, our = dict(_kinds(theirs)), dict(_kinds(ours))
     differing = [f"{name} is {our[name]}, theirs {kind}" for name, kind in their.items() if our.get(name, kind) != kind]
-    missing = sorted(name for name in their if name not in our and name.rpartition(".")[0] in ("", *our))
-    yield (
-        not differing,
-        f"{path} types: {'; '.join(differing) or 'the same'}; not told: {', '.join(missing) or 'nothing'}",
-    )
+    told = (name for name in their if SETTINGS.isdisjoint(name.split(".")))
+    missing = sorted(name for name in told if name not in our)
+    words = f"{'; '.join(differing) or 'the same'}; not told: {', '.join(missing) or 'nothing'}"
+    yield not differing, f"{path} types: {words}"
 
 
 def _kinds(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

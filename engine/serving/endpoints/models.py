@@ -31,11 +31,17 @@ class ModelMeta(BaseModel):
 
 
 class Model(BaseModel):
-    """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name."""
+    """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name.
+
+    `type`, `display_name` and `created_at` are what Anthropic's clients look for.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int = 0
+    type: Literal["model"] = "model"
+    display_name: str
+    created_at: str = "1970-01-01T00:00:00Z"
     owned_by: Literal["coppice"] = "coppice"
     max_model_len: int
     meta: ModelMeta
@@ -46,6 +52,7 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[Model]
+    has_more: Literal[False] = False
 
 
 @router.get("/v1/models")
@@ -67,6 +74,7 @@ def _described(engine: "Engine") -> Model:
     target = loaded.target
     return Model(
         id=served_name(engine),
+        display_name=engine.name,
         max_model_len=loaded.context_tokens,
         meta=ModelMeta(
             n_ctx=loaded.context_tokens,

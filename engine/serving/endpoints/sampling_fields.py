@@ -16,6 +16,7 @@ LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
 MOST_STOP_TOKENS = 256
 SEEDS = 1 << 63
+LEAST_TOP_P = 1e-9  # leaves the likeliest token alone, as 0 does for those who send that
 
 
 def _some(tokens: int) -> int:
@@ -63,7 +64,7 @@ class SamplingFields(Asked):
     """
 
     temperature: float | None = Field(default=None, ge=0, le=100)
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_p: float | None = Field(default=None, ge=0, le=1)
     top_k: int | None = Field(default=None, ge=-1, le=MOST_TOKENS)
     min_p: float | None = Field(default=None, ge=0, lt=1)
     repetition_penalty: float | None = Field(default=None, ge=0.1, le=10)
@@ -92,7 +93,7 @@ class SamplingFields(Asked):
         seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
         return SamplingOptions(
             temperature=1.0 if self.temperature is None else self.temperature,
-            top_p=1.0 if self.top_p is None else self.top_p,
+            top_p=1.0 if self.top_p is None else max(self.top_p, LEAST_TOP_P),
             top_k=max(0, self.top_k or 0),
             min_p=self.min_p or 0.0,
             repetition_penalty=self.repetition_penalty or self.repeat_penalty or 1.0,

@@ -56,7 +56,7 @@ class LlamaFields(SamplingFields, ConstraintFields):
     model: Name | None = None
     temperature: float | None = Field(default=0.8, ge=0, le=100)
     top_k: int | None = Field(default=40, ge=-1, le=MOST_TOKENS)
-    top_p: float | None = Field(default=0.95, gt=0, le=1)
+    top_p: float | None = Field(default=0.95, ge=0, le=1)
     min_p: float | None = Field(default=0.05, ge=0, lt=1)
     logit_bias: Annotated[Biases | None, BeforeValidator(_by_number)] = None
     n_predict: int | None = Field(default=None, ge=-2, le=MOST_TOKENS)

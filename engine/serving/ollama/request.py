@@ -26,7 +26,7 @@ class OptionsField(SamplingFields):
 
     temperature: float | None = Field(default=0.8, ge=0, le=100)
     top_k: int | None = Field(default=40, ge=-1, le=MOST_TOKENS)
-    top_p: float | None = Field(default=0.9, gt=0, le=1)
+    top_p: float | None = Field(default=0.9, ge=0, le=1)
     num_predict: int | None = Field(default=None, ge=-2, le=MOST_TOKENS)
     stop: StopField = None
 
