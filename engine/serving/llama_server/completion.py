@@ -185,7 +185,8 @@ class CompletionWriter:
         if isinstance(asked, InfillFields):
             gap = Gap(asked.input_prefix + asked.prompt, asked.input_suffix, asked.others)
             tokens = await read_gap(self._service, self._made_for, gap, room_for(engine, self._options[0]))
-            self._prompts = [ReadPrompt(tokens, engine.tokenizer.text_of(tokens))]
+            text = await self._service.read(partial(engine.tokenizer.text_of, tokens))
+            self._prompts = [ReadPrompt(tokens, text)]
             return
         self._prompts = [
             await self._service.read(partial(read_prompt, engine.tokenizer, each)) for each in asked.prompts

@@ -26,7 +26,7 @@ class StudioModel(BaseModel):
     type: Literal["llm"] = "llm"
     publisher: str
     arch: str
-    compatibility_type: StoredAs
+    compatibility_type: Literal["gguf"] = "gguf"  # clients know no other than that and MLX, and read no list with one
     quantization: str
     state: Literal["loaded"] = "loaded"
     max_context_length: int
@@ -81,7 +81,7 @@ class ListedModel(BaseModel):
     params_string: str
     loaded_instances: list[LoadedInstance]
     max_context_length: int
-    format: StoredAs
+    format: Literal["gguf"] | None
     capabilities: Capabilities
     description: None = None
 
@@ -153,7 +153,6 @@ def studio_model(engine: "Engine") -> StudioModel:
         id=served_name(engine),
         publisher=_publisher(engine),
         arch=target.family,
-        compatibility_type=_stored_as(engine),
         quantization=target.weights,
         max_context_length=max(engine.context_tokens, engine.target.network.max_positions),
         loaded_context_length=engine.context_tokens,
@@ -175,7 +174,7 @@ def listed_model(engine: "Engine") -> ListedModel:
         params_string=sizes_in_words(target.parameters),
         loaded_instances=[LoadedInstance(id=known.id, config=config)],
         max_context_length=known.max_context_length,
-        format=known.compatibility_type,
+        format="gguf" if _stored_as(engine) == "gguf" else None,
         capabilities=Capabilities(vision=False, trained_for_tool_use=bool(known.capabilities)),
     )
 

@@ -12,7 +12,7 @@ from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName
 from engine.serving.conversation import TextPart, only_tools
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
-from engine.serving.endpoints.template_fields import values_of_effort, values_of_switch
+from engine.serving.endpoints.template_fields import values_of_effort, values_of_type
 from engine.serving.messages.blocks import MessageField
 
 
@@ -73,8 +73,7 @@ class CountFields(Asked):
     @property
     def template_values(self) -> TemplateValues:
         """What the model's chat template is told of reasoning."""
-        kind = self.thinking.type if self.thinking else ""
-        switch = values_of_switch(kind == "enabled") if kind in ("enabled", "disabled") else ()
+        switch = values_of_type(self.thinking.type if self.thinking else "")
         return (*switch, *values_of_effort(self.output_config.effort if self.output_config else None))
 
     @property

@@ -38,7 +38,7 @@ def test_the_loaded_model_is_listed_with_its_context(running: Running, http: htt
         "id": running.engine.name, "object": "model", "type": "llm", "publisher": "", "arch": target.family,
         "quantization": target.weights,
     }  # fmt: skip
-    assert (model["state"], model["compatibility_type"]) == ("loaded", "safetensors")
+    assert (model["state"], model["compatibility_type"]) == ("loaded", "gguf"), "Zed reads no list with another type"
     assert model["loaded_context_length"] == running.engine.context_tokens
     assert model["max_context_length"] == 2048, "what its config.json says"
     assert model["capabilities"] == [], "its template knows no tools"
@@ -52,6 +52,7 @@ def test_the_later_form_says_the_same(running: Running, http: httpx.Client) -> N
     earlier, target = http.get("/api/v0/models").json()["data"][0], running.engine.describe(0, seconds=0.0).target
     assert (model["key"], model["architecture"]) == (earlier["id"], earlier["arch"])
     assert model["max_context_length"] == earlier["max_context_length"]
+    assert model["format"] is None, "neither GGUF nor MLX"
     length = {"context_length": running.engine.context_tokens}
     assert model["loaded_instances"] == [{"id": model["key"], "config": length}]
     assert model["size_bytes"] == target.bytes

@@ -33,6 +33,8 @@ LOW = (("reasoning_effort", "low"),)
             {"reasoning_effort": "none", "chat_template_kwargs": {"thinking": True}},
             (("reasoning_effort", "none"), OFF[0], ("thinking", True)),
         ),
+        (ChatFields, {"thinking": {"type": "disabled"}}, OFF),
+        (ChatFields, {"thinking": {"type": "auto"}}, ()),
         (MessagesFields, {"max_tokens": 1}, ()),
         (MessagesFields, {"max_tokens": 1, "thinking": {"type": "disabled"}}, OFF),
         (CountFields, {"thinking": {"type": "enabled", "budget_tokens": 1024}}, ON),
