@@ -236,7 +236,8 @@ class GenerateOptions:
     every position (`Round.top`). `verdicts`: every `Round` has its `verdicts`, also where nobody watches.
     `conversation`: what the answer belongs to, by any name; what was read for it may be kept on disk under that name,
     and nothing without one (see `KeepTexts`). `end_tokens` end the answer beside the model's own, also where these are
-    ignored.
+    ignored. `prediction`: what the answer may be, such as a file before a small change; it drafts as the text does, and
+    changes the speed of an answer alone.
     """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
@@ -249,6 +250,7 @@ class GenerateOptions:
     verdicts: bool = False
     conversation: str = ""
     end_tokens: frozenset[int] = frozenset()
+    prediction: str = ""
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""

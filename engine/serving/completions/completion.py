@@ -138,8 +138,9 @@ class TextWriter:
         if self._asked.echo:
             for index, choice in enumerate(self._choices):
                 prompt = self._prompts[index // self._asked.written]
-                tell = partial(engine.tokenizer.text_of, prompt)
-                choice.echo(prompt if isinstance(prompt, str) else await self._service.read(tell))
+                if not isinstance(prompt, str):
+                    prompt = await self._service.read(partial(engine.tokenizer.text_of, prompt))
+                choice.echo(prompt)
         if self._asked.suffix:
             gaps = [Gap(each, self._asked.suffix) for each in self._prompts if isinstance(each, str)]
             self._prompts = [await read_gap(self._service, self._made_for, gap) for gap in gaps]
