@@ -11860,6 +11860,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/llama_server/request.py" />
+            <source>A prompt has more than {most} texts among its tokens.</source>
+            <translation>Eine Eingabe hat mehr als {most} Texte zwischen ihren Token.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
+            <source>Join texts that follow each other.</source>
+            <translation>Fügen Sie Texte zusammen, die aufeinander folgen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
             <source>Leave out 'post_sampling_probs'.</source>
             <translation>Lassen Sie „post_sampling_probs“ weg.</translation>
         </message>

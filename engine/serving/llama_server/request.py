@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from engine.errors import InputError
 from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions, SamplingOptions
 from engine.protocol.sentences import say
-from engine.serving.bounds import MOST_TOKENS, Name, Text
+from engine.serving.bounds import MOST_PARTS, MOST_TOKENS, Name, Text
 from engine.serving.completions.request import MOST_ANSWERS, MOST_PROMPT_TOKENS, MOST_PROMPTS, TokenPrompt
 from engine.serving.endpoints.chunked_fields import MOST_CHOICES
 from engine.serving.endpoints.constraint_fields import ConstraintFields
@@ -120,6 +120,10 @@ class CompletionFields(LlamaFields):
         if len(self.prompts) > MOST_PROMPTS or len(self.prompts) * self.choices > MOST_ANSWERS:
             words = say("These are more than {most} answers in one request.", most=MOST_ANSWERS)
             raise InputError(words, say("Send fewer prompts at once, or ask for fewer choices."))
+        mixed = (each for each in self.prompts if not isinstance(each, str))
+        if any(sum(isinstance(part, str) for part in each) > MOST_PARTS for each in mixed):
+            words = say("A prompt has more than {most} texts among its tokens.", most=MOST_PARTS)
+            raise InputError(words, say("Join texts that follow each other."))
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
