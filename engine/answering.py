@@ -52,9 +52,12 @@ class Answering:
         draft, is_free = own_draft, state is None or bool(options.constraint and options.constraint.marks)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
-        end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
+        end_tokens = options.end_tokens | (frozenset() if options.ignore_eos else tokenizer.eos_ids)
+        room = loaded.context_tokens - len(tokens)
         made = _inputs(loaded, tokens, begun, options, watcher)
-        inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens)
+        predicted = tokenizer.encode_onward(options.prediction) if options.prediction else []
+        predicted = [token for token in predicted if token < network.vocabulary]
+        inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens, predicted=predicted)
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))

@@ -10,7 +10,7 @@ from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading
+from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool
@@ -142,9 +142,9 @@ class Engine:
         """What is loaded, as an event."""
         return self._loaded.describe(request, seconds)
 
-    def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
+    def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
-        return write_prompt(self._loaded.pair.tokenizer, chat, tools)
+        return write_prompt(self._loaded.pair.tokenizer, chat, tools, values)
 
     def prompt_of(self, request: Generate) -> Prompt:
         """What is read for this request; raises `InputError` where there is nothing to answer."""
@@ -152,7 +152,7 @@ class Engine:
             return self.raw_prompt(request.raw)
         if request.raw is not None:
             return Prompt(request.raw)
-        return self.prompt(request.chat, request.tools)
+        return self.prompt(request.chat, request.tools, request.template_values)
 
     def require_readable(self, request: Generate) -> None:
         """Raise `InputError` where this request's prompt is empty, too long, or has tokens that the target lacks."""

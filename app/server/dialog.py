@@ -104,7 +104,7 @@ class Head(QFrame):
         self.restart.setVisible(self._controller.is_outdated)
         self.remedy.setVisible(state.lacks_key)
         self.url.setText(f"{url}/v1")
-        about = tr("What clients of OpenAI call the base URL; those of Anthropic and Ollama take it without /v1")
+        about = tr("What clients of OpenAI call the base URL; all others take it without /v1")
         all_ = tr("This computer has these addresses: {addresses}").format(addresses=", ".join(own))
         self.url.setToolTip(tip(f"{about}\n{all_}" if len(own) > 1 else about))
         self._address.setVisible(state.phase is Phase.ON)

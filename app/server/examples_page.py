@@ -32,7 +32,7 @@ class ExamplesPage(QWidget):
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the example"))
         self.copy.setAutoDefault(False)
-        about = tr("Whatever lets you give an address for OpenAI, Anthropic or Ollama can ask.")
+        about = tr("Whatever lets you give an address for OpenAI, Anthropic, Ollama, llama.cpp or LM Studio can ask.")
         self.about = label("quiet-text", about, self)
         head = QHBoxLayout()
         head.addWidget(self.about, 1)

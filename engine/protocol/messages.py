@@ -23,6 +23,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["loaded", "unloaded", "stop", "length", "cancelled"]
 FailureKind = Literal["internal", "input", "too_long", "memory", "no_model", "stopped", "lost"]
 Verdict = Literal["device", "offload", "ssd", "no"]
+TemplateValues = tuple[tuple[str, str | int | float | bool | None], ...]  # of a chat template's variables, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Generate:
     Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
     may be called; the answer's text then has the marks that the model puts around its calls. `raw` is read instead of a
     conversation where it is there: a text behind the token that begins every one, or tokens. `asker`: the number of the
-    window that asks, whose requests are answered in order; those of several windows in turn.
+    window that asks, whose requests are answered in order; those of several windows in turn. `template_values`: what
+    else the model's chat template is told, such as whether to reason.
     """
 
     id: int
@@ -74,6 +76,7 @@ class Generate:
     tools: tuple[Tool, ...] = ()
     raw: str | tuple[int, ...] | None = None
     asker: int = 0
+    template_values: TemplateValues = ()
 
 
 @dataclass(frozen=True, slots=True)

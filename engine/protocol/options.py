@@ -235,7 +235,9 @@ class GenerateOptions:
     `constraint`: what the answer must look like. `top_log_probs`: how many of the likeliest tokens are told of at
     every position (`Round.top`). `verdicts`: every `Round` has its `verdicts`, also where nobody watches.
     `conversation`: what the answer belongs to, by any name; what was read for it may be kept on disk under that name,
-    and nothing without one (see `KeepTexts`).
+    and nothing without one (see `KeepTexts`). `end_tokens` end the answer beside the model's own, also where these are
+    ignored. `prediction`: what the answer may be, such as a file before a small change; it drafts as the text does, and
+    changes the speed of an answer alone.
     """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
@@ -247,6 +249,8 @@ class GenerateOptions:
     top_log_probs: int = 0
     verdicts: bool = False
     conversation: str = ""
+    end_tokens: frozenset[int] = frozenset()
+    prediction: str = ""
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""

@@ -13,12 +13,23 @@ from engine.protocol.messages import Event
 from engine.protocol.serving import ServeOptions
 from engine.serving.context import Service
 from engine.serving.desk import Desk
-from engine.serving.endpoints import completions, health, messages, metrics, models, ollama, responses, tokens
+from engine.serving.endpoints import (
+    completions,
+    health,
+    llama_server,
+    lm_studio,
+    messages,
+    metrics,
+    models,
+    ollama,
+    responses,
+    tokens,
+)
 from engine.serving.guard.description import complete
 from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import Guard
 
-ENDPOINTS = (health, metrics, models, completions, responses, messages, ollama, tokens)
+ENDPOINTS = (health, metrics, models, completions, responses, messages, ollama, lm_studio, llama_server, tokens)
 _BUILDING = threading.Lock()  # pydantic completes the types of all servers, and not from two threads at once
 
 

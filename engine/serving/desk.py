@@ -170,6 +170,12 @@ class Desk:
         with self._changed:
             return sum(map(len, self._waiting.values()))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job is worked at."""
+        with self._changed:
+            return self._answering is not None
+
     def _tell_places(self) -> None:
         for ahead, job in enumerate(self._in_turn(), start=self._answering is not None):
             job.move(ahead)

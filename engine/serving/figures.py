@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from engine.protocol.messages import Statistics
+from engine.serving.answers import Progress
+from engine.text.pieces import Content, Piece, Thought
 
 
 class PromptDetails(BaseModel):
@@ -13,13 +15,20 @@ class PromptDetails(BaseModel):
     cached_tokens: int
 
 
+class CompletionDetails(BaseModel):
+    """Of the tokens that were written: those of the reasoning."""
+
+    reasoning_tokens: int
+
+
 class Usage(BaseModel):
-    """The tokens of all choices together; the prompt counts once."""
+    """The tokens of all choices together; the prompt counts once. Of texts nothing tells what is reasoning."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptDetails
+    completion_tokens_details: CompletionDetails | None = None
 
 
 class Timings(BaseModel):
@@ -43,7 +52,7 @@ class Timings(BaseModel):
 
 
 def usage_of(prompts: Sequence[Sequence[Statistics]]) -> Usage:
-    """Of the choices of each prompt."""
+    """Of the choices of each prompt; how much of them is reasoning is told by who knows."""
     read = sum(choices[0].prompt_tokens for choices in prompts if choices)
     cached = sum(choices[0].cached_tokens for choices in prompts if choices)
     written = sum(choice.new_tokens for choices in prompts for choice in choices)
@@ -75,5 +84,44 @@ def timings_of(statistics: Statistics, accepted_nodes: int) -> Timings:
     )
 
 
+def sizes_in_words(parameters: int) -> str:
+    """As model cards have it: 7.6B, 135.0M."""
+    billions = parameters / 1e9
+    return f"{billions:.1f}B" if billions >= 1 else f"{parameters / 1e6:.1f}M"
+
+
 def _ratio(above: float, below: float) -> float:
     return above / below if below else 0.0
+
+
+class ReasoningTokens:
+    """How many of an answer's tokens are reasoning, counted as the rounds come.
+
+    Where a round ends the reasoning, its tokens are divided by their characters.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0.0
+        self._is_reasoning = False
+
+    def __int__(self) -> int:
+        return round(self._count)
+
+    def take(self, step: Progress) -> None:
+        """Count the next round. What holds no text yet belongs to what came before it."""
+        thought = sum(len(piece.text) for piece in step.pieces if isinstance(piece, Thought))
+        everything = thought + sum(map(_characters_of_answer, step.pieces))
+        share = thought / everything if everything else float(self._is_reasoning)
+        self._count += step.round.new_tokens * share
+        if everything:
+            self._is_reasoning = thought == everything
+
+
+def _characters_of_answer(piece: Piece) -> int:
+    match piece:
+        case Thought():
+            return 0
+        case Content(text):
+            return len(text)
+        case _:
+            return 1  # of a call: that it is one says enough

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage, Generate
+from engine.protocol.messages import ChatMessage, Generate, TemplateValues
 from engine.protocol.options import GenerateOptions
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import Tool, ToolChoice
@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A conversation to go on with. `made_for`: the engine that is asked; a reference, as weights are large."""
+    """A conversation to go on with. `made_for`: the engine that is asked; a reference, as weights are large.
+
+    `values`: what else the model's chat template is told.
+    """
 
     made_for: "ReferenceType[Engine]"
     chat: tuple[ChatMessage, ...]
     options: GenerateOptions
     tools: tuple[Tool, ...] = ()
     choice: ToolChoice = field(default_factory=ToolChoice)
+    values: TemplateValues = ()
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -50,7 +54,7 @@ class Question:
 
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""
-        return Generate(number, self.chat, self.options, self.offered)
+        return Generate(number, self.chat, self.options, self.offered, template_values=self.values)
 
 
 class FirstCall:

@@ -17,6 +17,7 @@ Likely = tuple[str, float]
 class SaidToken:
     """One token of the answer. `length`: how many characters of the text came with it; `top`: what was likeliest."""
 
+    token: int
     said: Likely
     length: int
     top: tuple[Likely, ...]
@@ -33,7 +34,7 @@ def said_tokens(of: Round, unsaid: Set[int] = frozenset()) -> Iterator[SaidToken
     ):
         if token not in unsaid:
             said = (piece, _bounded(log_prob))
-            yield SaidToken(said, length, tuple((other, _bounded(its)) for other, its in likeliest))
+            yield SaidToken(token, said, length, tuple((other, _bounded(its)) for other, its in likeliest))
 
 
 def _bounded(log_prob: float) -> float:

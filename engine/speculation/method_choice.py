@@ -76,7 +76,8 @@ class MethodInputs:
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
     mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
     None where they were not planned by what was measured. `is_trial`: the pair answers to learn about itself.
-    `likeliest`: see `SpecExec`. `end_tokens` end the answer; none where it is to be written on past them.
+    `likeliest`: see `SpecExec`. `end_tokens` end the answer; none where it is to be written on past them. `predicted`:
+    what the answer is expected to be.
     """
 
     sampling: Sampling
@@ -96,6 +97,7 @@ class MethodInputs:
     is_trial: bool = False
     likeliest: Likeliest = lambda *_: None
     end_tokens: Set[int] = frozenset()
+    predicted: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +119,21 @@ def choose_method(options: GenerateOptions, inputs: MethodInputs, budget: int) -
     if speculation.method == "none":
         return ChosenMethod(plain, options, say("Speculation is switched off."))
     if speculation.method == "lookup":
-        return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options)
+        return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens, inputs.predicted), options)
     if inputs.draft is None:
         if speculation.method != "auto":
             words = say("The method '{method}' needs a draft model.", method=speculation.method)
             raise InputError(words, say("Choose a draft, or the method 'lookup'."))
         if speculation.lookup:
             note = say("No draft model is loaded: the text alone suggests.")
-            return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options, note)
+            return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens, inputs.predicted), options, note)
         return ChosenMethod(plain, options, say("No draft model is loaded."))
     if speculation.method in SAMPLED:
         return _fitted(_sampled(options, inputs, inputs.draft), inputs, budget)
     method = _specexec(options, inputs, inputs.draft)
-    return ChosenMethod(Lookup(method, method.name, inputs.end_tokens) if speculation.lookup else method, options)
+    return ChosenMethod(
+        Lookup(method, method.name, inputs.end_tokens, inputs.predicted) if speculation.lookup else method, options
+    )
 
 
 def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Strategy:
@@ -147,7 +151,7 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
     if speculation.method == "auto":
         plain = Autoregression(inputs.sampling)
         if speculation.lookup and method.name != "lookup":
-            methods.append(Lookup(plain, "lookup", inputs.end_tokens))
+            methods.append(Lookup(plain, "lookup", inputs.end_tokens, inputs.predicted))
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
     return Auto(

@@ -6,12 +6,13 @@ that is not known is refused: any other one would give other tokens for some tex
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.errors import ModelError, no_panic
 from engine.protocol.sentences import say
 from engine.text.backend import ANOTHER, complaint_of
+from engine.text.infill_marks import Part
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5  # the types of tokens, as llama.cpp numbers them
 BYTE_LEVEL, SENTENCEPIECE, GEMMA4 = "gpt2", "llama", "gemma4"  # as llama.cpp calls the kinds of vocabularies
@@ -118,6 +119,16 @@ ENDS = (
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
+# Entries that name the marks around a gap, by their part, the later name first.
+INFILL: Mapping[Part, tuple[str, ...]] = {
+    "prefix": ("fim_pre_token_id", "prefix_token_id"),
+    "suffix": ("fim_suf_token_id", "suffix_token_id"),
+    "middle": ("fim_mid_token_id", "middle_token_id"),
+    "repository": ("fim_rep_token_id",),
+    "file": ("fim_sep_token_id",),
+    "padding": ("fim_pad_token_id",),
+}
+
 LISTS = frozenset(f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "scores", "merges", "eos_token_ids"))
 """The lists in the metadata that a vocabulary is made of."""
 FILLER = re.compile(r"\[PAD\d+\]", re.ASCII)  # that converters put where an embedding stands for no token
@@ -131,7 +142,7 @@ _Item = TypeVar("_Item", str, int, float)
 class Vocabulary:
     """What the metadata says of the tokens; `scores` and `merges` may be empty, `types` has one for every token.
 
-    `ends`: ids that end an answer besides those of `special`.
+    `ends`: ids that end an answer besides those of `special`. `infill`: those of the marks around a gap.
     """
 
     architecture: str
@@ -146,6 +157,7 @@ class Vocabulary:
     adds_space: bool
     template: str
     ends: tuple[int, ...] = ()
+    infill: Mapping[Part, int] = field(default_factory=dict)
 
     def named(self, kind: int) -> list[str]:
         """The tokens of a type."""
@@ -185,6 +197,7 @@ def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
     keys = {"bos": "bos", "eos": "eos", "eot": "eot", "eom": "eom", "unk": "unknown", "pad": "padding"}
     special = {own: entry(f"{key}_token_id", -1) for own, key in keys.items()}
     kind, splitting = entry("model", ""), entry("pre", "")
+    marks = {part: next((token for key in keys if (token := entry(key, -1)) >= 0), -1) for part, keys in INFILL.items()}
     is_spm = kind == SENTENCEPIECE
     template = metadata.get("tokenizer.chat_template")
     architecture = metadata.get("general.architecture")
@@ -201,6 +214,7 @@ def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
         adds_space=_flag(metadata, "add_space_prefix", is_spm and not _is_gemma(architecture)),
         template=template if isinstance(template, str) else "",
         ends=tuple(token for token in several("eos_token_ids", int) if 0 <= token < len(tokens)),
+        infill={part: token for part, token in marks.items() if 0 <= token < len(tokens)},
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import InputError, TooLong
-from engine.protocol.messages import ChatMessage, Count, Counted
+from engine.protocol.messages import ChatMessage, Count, Counted, TemplateValues
 from engine.protocol.sentences import Amount, say
 from engine.protocol.tools import Tool
 from engine.text.reasoning import Sign
@@ -35,9 +35,11 @@ class Prompt:
         return self.tokens[len(self.tokens) - self.begun :]
 
 
-def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
+def write_prompt(
+    tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
+) -> Prompt:
     """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
-    encoded = tokenizer.encode_whole(chat, tools)
+    encoded = tokenizer.encode_whole(chat, tools, values)
     tokens = (*encoded.opening, *encoded.answer)
     return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown, bool(tools))
 

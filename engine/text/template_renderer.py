@@ -53,7 +53,7 @@ class TemplateRenderer:
         said += len(json.dumps(variables["tools"])) if variables.get("tools") else 0
         request = {
             "template": template,
-            "variables": {"messages": turns, "tools": None, "documents": None, **variables},
+            "variables": {"tools": None, "documents": None, **variables, "messages": turns},
             "seconds": self._seconds,
             "characters": OWN_CHARACTERS + EACH_TURN * len(turns) + TIMES_SAID * said,
         }

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage
+from engine.protocol.messages import ChatMessage, TemplateValues
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
 from engine.text.backend import BYTE_OF_LETTER, BYTE_OF_TOKEN, REPLACEMENT, Backend, mend_bytes
@@ -26,6 +27,7 @@ from engine.text.chat_template import (
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
+from engine.text.infill_marks import Part, find_marks
 from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
@@ -51,11 +53,27 @@ class EncodedChat:
     shown: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _WrittenChat:
+    """The same as text; `seam`: what stands in the names of control tokens that somebody typed."""
+
+    opening: str
+    answer: str
+    seam: str
+    thinks: bool = False
+    shown: str = ""
+
+
 class Tokenizer:
     """The fast tokenizer of a model folder. Ids outside its vocabulary, as a padded model has some, write nothing."""
 
-    def __init__(self, library: Any, end_tokens: frozenset[int] = frozenset()) -> None:
-        """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`."""
+    def __init__(
+        self, library: Any, end_tokens: frozenset[int] = frozenset(), infill: Mapping[Part, int] = MappingProxyType({})
+    ) -> None:
+        """`library` is a fast tokenizer of transformers; its own end token is added to `end_tokens`.
+
+        `infill`: which tokens stand around a gap, as far as the model's file says so; others are known by their names.
+        """
         self._backend = Backend(library)
         self._template = self._backend.template
         self._special_names = self._backend.special_names
@@ -69,6 +87,7 @@ class Tokenizer:
         marks = {entry.content: entry.special for entry in added.values()}
         self._controls = ControlTokens(marks, self._template)
         self.reasoning = Reasoning(marks, self._template)
+        self.infill = find_marks({entry.content: token for token, entry in added.items()}, infill)
         is_control = self.reasoning.is_control
         self.call_format = choose_format(self._template, self.vocabulary)
         self.eos_ids |= {token for token, name in self._specials.items() if name in CALL_ENDS}
@@ -86,7 +105,7 @@ class Tokenizer:
     def from_gguf(cls, metadata: Mapping[str, object], name: str) -> "Tokenizer":
         """The tokenizer in a GGUF file's metadata, its lists read; raises `ModelError` when it cannot be used."""
         vocabulary = read_vocabulary(metadata, name)
-        return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens)
+        return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens, vocabulary.infill)
 
     @property
     def chat_stop(self) -> tuple[str, ...]:
@@ -102,6 +121,11 @@ class Tokenizer:
     def tool_format(self) -> Format:
         """How the model is told to write calls; the first time its template is asked, which takes a while."""
         return self.call_format if self.tool_template else HERMES
+
+    @property
+    def chat_template(self) -> str:
+        """The source of the model's own; empty where it has none."""
+        return self._template
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -135,6 +159,16 @@ class Tokenizer:
                 return both[len(before) :]
         return self.encode(text)
 
+    def encode_typed(self, text: str, is_onward: bool = False) -> list[int]:
+        """The tokens of a text in which the name of a special token stays text.
+
+        `is_onward`: others precede it, as in `encode_onward`.
+        """
+        seam = self._controls.choose_seam([text])
+        first, *rest = self._controls.broken(text, seam).split(seam)
+        begin = self.encode_onward(first) if is_onward else self.encode(first)
+        return begin + [token for part in rest for token in self.encode_onward(part)]
+
     def opening(self) -> list[int]:
         """The tokens that the tokenizer itself puts before every text."""
         framed = self._backend.encode(LEADS[1], framed=True)
@@ -147,6 +181,12 @@ class Tokenizer:
         if self._has_byte_tokens:
             return self._backend.join(list(mend_bytes([self._names[token] for token in ids])))
         return self._backend.decode(ids)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text of the tokens, special ones by name; unknown ones write nothing."""
+        known = self._names.keys() | self._specials.keys()
+        runs = groupby((token for token in ids if token in known), self.writes_text)
+        return "".join(self.decode([*run]) if is_text else "".join(map(self.piece, run)) for is_text, run in runs)
 
     def writes_text(self, token: int) -> bool:
         """Whether the token can appear in decoded text: it is in the vocabulary and not special."""
@@ -162,6 +202,11 @@ class Tokenizer:
         if piece is None:
             piece = self._pieces[token] = self._describe(token)
         return piece
+
+    def torn_bytes(self, token: int) -> bytes:
+        """The bytes of a token that breaks a character; empty for others, and where its name does not tell them."""
+        piece = self.piece(token)
+        return self._written(self._names[token], piece) if REPLACEMENT in piece and token in self._names else b""
 
     def writings(self) -> dict[bytes | str, int]:
         """What every token stands for: the bytes that it writes inside a text, or the name of a special one.
@@ -200,33 +245,57 @@ class Tokenizer:
         encoded = self.encode_whole(messages, tools)
         return [*encoded.opening, *encoded.answer]
 
-    def encode_whole(self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> EncodedChat:
+    def encode_whole(
+        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
+    ) -> EncodedChat:
         """The prompt in two parts, up to where the answer begins and the answer to continue, and its reasoning.
 
         The first part has the tokens it would have without the second, so what was computed for it can be reused.
+        `values` of further variables of the template, by their names.
         """
+        written = self._write(messages, tools, values)
+        answer = self._encode_answer(written.opening, written.answer, written.seam) if written.answer else []
+        opening = self._encode_opening(written.opening, written.seam)
+        return EncodedChat(opening, answer, written.thinks, written.shown)
+
+    def write_whole(
+        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
+    ) -> str:
+        """The prompt as text, without what `encode_raw` puts before every one.
+
+        Names of control tokens that people typed stand in it like those that the template wrote.
+        """
+        written = self._write(messages, tools, values)
+        text = (written.opening + written.answer).replace(written.seam, "")
+        return text.removeprefix("".join(map(self.piece, self.opening()))) if self._template else text
+
+    def _write(self, messages: Sequence[ChatMessage], tools: Sequence[Tool], values: TemplateValues) -> _WrittenChat:
         messages, functions = self._with_tools([map_message(message, _well_formed) for message in messages], tools)
         texts = [text for message in messages for text in texts_of(message)]
-        seam = self._controls.choose_seam([*texts, json.dumps(functions, ensure_ascii=False)])
+        values = tuple((name, map_strings(value, _well_formed)) for name, value in values)
+        seam = self._controls.choose_seam([*texts, json.dumps([functions, values], ensure_ascii=False)])
         functions = map_strings(functions, lambda text: self._controls.broken(text, seam))
+        values = tuple(
+            (name, map_strings(value, lambda text: self._controls.broken(text, seam))) for name, value in values
+        )
         said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
         asked, begun = parted([self._controls.break_up(message, seam) for message in said])
         if self._template:
-            opening = self.reasoning.opening(write_chat(asked, self._renderer(functions)))
+            opening = self.reasoning.opening(write_chat(asked, self._renderer(functions, values)))
         else:
             opening = Opening(write_plain(asked))
         if not begun:
-            return EncodedChat(self._encode_opening(opening.text, seam), [], opening.marks is not None, opening.shown)
+            return _WrittenChat(opening.text, "", seam, opening.marks is not None, opening.shown)
         thought, answer = self._divide(messages[-1], opening, seam)
         before, between = opening.text, ""
         written = self.reasoning.write_on(opening, thought, answer)
         if written is None:
             written, between = begun, PLAIN_GAP
             if self._template:
-                before, between = self._place_answer(asked, opening.text, seam, self._renderer(functions, False))
+                finished = self._renderer(functions, values, add_generation_prompt=False)
+                before, between = self._place_answer(asked, opening.text, seam, finished)
         text = written if written[:1].isspace() else f"{between}{written}"
-        ids = self._encode_opening(before, seam)
-        return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
+        return _WrittenChat(before, text, seam, bool(thought and thought.is_open))
 
     def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[ReasoningText | None, str]:
         """The thought and the answer of what the model said so far, with a seam in every control token."""
@@ -266,19 +335,26 @@ class Tokenizer:
         functions = map_strings([function_of(tool) for tool in tools], _well_formed)
         return fitted(messages, self.tool_template, self.call_format.id_length), functions
 
-    def _renderer(self, functions: Functions, add_generation_prompt: bool = True) -> Render:
+    def _renderer(self, functions: Functions, values: TemplateValues, add_generation_prompt: bool = True) -> Render:
         """Writes a conversation with the model's template."""
 
         def render(messages: Sequence[ChatMessage]) -> str:
             template = self.tool_template if functions or mentions_calls(messages) else None
             template = template or ToolTemplate()
             turns, given = template.given([template.turn(message) for message in messages], functions)
-            return self._render(turns, given, add_generation_prompt)
+            return self._render(turns, given, add_generation_prompt, values)
 
         return render
 
-    def _render(self, turns: list[Turn], functions: Functions, add_generation_prompt: bool = True) -> str:
-        variables = {"add_generation_prompt": add_generation_prompt, "tools": functions or None, **self._special_names}
+    def _render(
+        self,
+        turns: list[Turn],
+        functions: Functions,
+        add_generation_prompt: bool = True,
+        values: TemplateValues = (),
+    ) -> str:
+        own = {"add_generation_prompt": add_generation_prompt, "tools": functions or None, **self._special_names}
+        variables = {**dict(values), **own}
         return shared_renderer().render(self._template, turns, variables)
 
     def _encode_behind(self, before: str, text: str) -> list[int]:

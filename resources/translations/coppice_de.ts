@@ -5765,8 +5765,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
-            <source>What clients of OpenAI call the base URL; those of Anthropic and Ollama take it without /v1</source>
-            <translation>Was Programme für OpenAI die Basis-URL nennen; die für Anthropic und Ollama nehmen sie ohne /v1</translation>
+            <source>What clients of OpenAI call the base URL; all others take it without /v1</source>
+            <translation>Was Programme für OpenAI die Basis-URL nennen; alle anderen nehmen sie ohne /v1</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
@@ -5785,8 +5785,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
-            <source>Whatever lets you give an address for OpenAI, Anthropic or Ollama can ask.</source>
-            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI, Anthropic oder Ollama angeben lässt.</translation>
+            <source>Whatever lets you give an address for OpenAI, Anthropic, Ollama, llama.cpp or LM Studio can ask.</source>
+            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI, Anthropic, Ollama, llama.cpp oder LM Studio angeben lässt.</translation>
         </message>
         <message>
             <location filename="../../app/server/feature.py" />
@@ -11520,18 +11520,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
-            <source>Leave out 'echo'.</source>
-            <translation>Lassen Sie 'echo' weg.</translation>
+            <source>A suffix goes with a text.</source>
+            <translation>Zu einem Text dahinter (suffix) gehört ein Text davor.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
-            <source>Leave out 'suffix'.</source>
-            <translation>Lassen Sie 'suffix' weg.</translation>
+            <source>Ask for no stream, and for no more with 'n' than with 'best_of'.</source>
+            <translation>Verlangen Sie keinen Stream und mit „n“ nicht mehr als mit „best_of“.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
-            <source>Prompts are not echoed here.</source>
-            <translation>Eingaben werden hier nicht wiederholt.</translation>
+            <source>Leave out 'echo' or 'logprobs'.</source>
+            <translation>Lassen Sie „echo“ oder „logprobs“ weg.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
@@ -11540,8 +11540,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
-            <source>Texts are not completed before a suffix here.</source>
-            <translation>Texte werden hier nicht vor einem Nachsatz ergänzt.</translation>
+            <source>Send the prompt as a text, not as tokens.</source>
+            <translation>Senden Sie die Eingabe als Text und nicht als Token.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>The best of several answers are found when all are written.</source>
+            <translation>Welche Antworten die besten sind, steht erst fest, wenn alle geschrieben sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>The log-probabilities of prompts are not told here.</source>
+            <translation>Log-Wahrscheinlichkeiten der Eingabe werden hier nicht mitgeteilt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/completions/request.py" />
@@ -11647,6 +11657,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/endpoints/sampling_fields.py" />
             <source>Rounds are told of chat completions and completions alone.</source>
             <translation>Runden werden nur bei Chat Completions und Completions mitgeteilt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/template_fields.py" />
+            <source>Leave it out of 'chat_template_kwargs'.</source>
+            <translation>Lassen Sie es aus „chat_template_kwargs“ weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/template_fields.py" />
+            <source>The chat template is told {name} by the server itself.</source>
+            <translation>{name} teilt der Server der Chat-Vorlage selbst mit.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
@@ -11862,6 +11882,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/listening.py" />
             <source>The server ended by itself.</source>
             <translation>Der Server hat sich selbst beendet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
+            <source>A prompt has more than {most} texts among its tokens.</source>
+            <translation>Eine Eingabe hat mehr als {most} Texte zwischen ihren Token.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
+            <source>Join texts that follow each other.</source>
+            <translation>Fügen Sie Texte zusammen, die aufeinander folgen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
+            <source>Leave out 'post_sampling_probs'.</source>
+            <translation>Lassen Sie „post_sampling_probs“ weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/llama_server/request.py" />
+            <source>Probabilities are told as the model itself has them, before they are filtered.</source>
+            <translation>Mitgeteilt werden die Wahrscheinlichkeiten des Modells selbst, bevor gefiltert wird.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/model_names.py" />
@@ -12222,6 +12262,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/grammars/trial.py" />
             <source>The constraint of the answer is too complex.</source>
             <translation>Die Vorgabe für die Antwort ist zu verwickelt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/infill.py" />
+            <source>Load a model of code that was, or send the text without a suffix.</source>
+            <translation>Laden Sie ein Modell für Programmcode, das dafür gemacht ist, oder senden Sie den Text ohne das, was dahinter steht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/infill.py" />
+            <source>This model was not made to fill in the middle of a text.</source>
+            <translation>Dieses Modell ist nicht dafür gemacht, die Mitte eines Textes zu ergänzen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />

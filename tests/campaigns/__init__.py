@@ -35,6 +35,10 @@ python -m tests.campaigns.llama_cpp    Coppice and llama.cpp on the same GGUF fi
     pair; with --families probabilities of tiny models of every architecture that is read, four minutes. Needs
     `pip install xllamacpp`. Run it after changes of what reads GGUF files.
 
+python -m tests.campaigns.llama_server    llama.cpp's server and Coppice's, asked the same at llama-server's addresses:
+    greedy texts, gaps, tokens, templates, and the types of all fields; half a minute. Needs `pip install xllamacpp`.
+    Run it after changes of `engine/serving/llama_server`.
+
 python -m tests.campaigns.across_hosts    a window and a server of Coppice in two network namespaces, with delay, loss
     and a cut cable between them; two minutes. Needs Linux, root and iproute2. Proves that nothing hangs, that the chat
     says what happened, and that the text so far stays.

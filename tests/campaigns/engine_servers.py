@@ -73,10 +73,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(kind: str, folder: Path, vllm: str) -> Iterator[ServerProcess]:
-    """A server of this kind, `llama`, `vllm` or `coppice`; `vllm`: its program. Raises `RuntimeError`."""
+def serving(kind: str, folder: Path, vllm: str = "", models: Path = MODELS) -> Iterator[ServerProcess]:
+    """A server of this kind, `llama`, `vllm` or `coppice`; `vllm`: its program. Raises `RuntimeError`.
+
+    `models`: where the pair lies, in folders that are called as those of the embedded one.
+    """
     port = free_port()
-    made = {"llama": _llama, "vllm": _vllm, "coppice": _coppice}[kind](folder, port, vllm)
+    made = {"llama": _llama, "vllm": _vllm, "coppice": _coppice}[kind](folder, port, vllm, models)
     try:
         made.wait()
         yield made
@@ -84,19 +87,19 @@ def serving(kind: str, folder: Path, vllm: str) -> Iterator[ServerProcess]:
         made.kill()
 
 
-def _llama(folder: Path, port: int, _vllm: str) -> ServerProcess:
+def _llama(folder: Path, port: int, _vllm: str, models: Path) -> ServerProcess:
     files = []
     for name in ("demo-target", "demo-draft"):
-        model = transformers.AutoModelForCausalLM.from_pretrained(MODELS / name)
-        files.append(str(write_gguf(folder / f"{name}.gguf", model, "F32", MODELS / name)))
+        model = transformers.AutoModelForCausalLM.from_pretrained(models / name)
+        files.append(str(write_gguf(folder / f"{name}.gguf", model, "F32", models / name)))
     program = _LLAMA.format(context=CONTEXT, drafted=DRAFTED)
     return ServerProcess([sys.executable, "-c", program, *files, str(port)], port, folder / "llama.log")
 
 
-def _vllm(folder: Path, port: int, vllm: str) -> ServerProcess:
-    draft = f'{{"model": "{MODELS / "demo-draft"}", "num_speculative_tokens": {DRAFTED}, "method": "draft_model"}}'
+def _vllm(folder: Path, port: int, vllm: str, models: Path) -> ServerProcess:
+    draft = f'{{"model": "{models / "demo-draft"}", "num_speculative_tokens": {DRAFTED}, "method": "draft_model"}}'
     command = [
-        vllm, "serve", str(MODELS / "demo-target"), "--served-model-name", "demo", "--host", "127.0.0.1", "--port",
+        vllm, "serve", str(models / "demo-target"), "--served-model-name", "demo", "--host", "127.0.0.1", "--port",
         str(port), "--dtype", "float32", "--max-model-len", str(CONTEXT), "--enforce-eager",
         "--speculative-config", draft, "--per-request-spec-decode-metrics", "detailed",
     ]  # fmt: skip
@@ -104,6 +107,7 @@ def _vllm(folder: Path, port: int, vllm: str) -> ServerProcess:
     return ServerProcess(command, port, folder / "vllm.log", **quiet)
 
 
-def _coppice(folder: Path, port: int, _vllm: str) -> ServerProcess:
-    command = [sys.executable, "-m", "engine", "serve", "--port", str(port), "--context", str(CONTEXT)]
+def _coppice(folder: Path, port: int, _vllm: str, models: Path) -> ServerProcess:
+    pair = ["--target", str(models / "demo-target"), "--draft", str(models / "demo-draft")]
+    command = [sys.executable, "-m", "engine", "serve", "--port", str(port), "--context", str(CONTEXT), *pair]
     return ServerProcess(command, port, folder / "coppice.log")

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from weakref import ref
 
-from engine.protocol.messages import Prefilled, Round, Statistics
+from engine.protocol.messages import Finished, Prefilled, Round, Statistics
 from engine.protocol.round_json import round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.chat.request import ChatFields
@@ -14,7 +14,7 @@ from engine.serving.chat.resource import ChatFinishReason
 from engine.serving.chat.turns import chat_of
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.context import Asker, Service
-from engine.serving.figures import timings_of, usage_of
+from engine.serving.figures import CompletionDetails, ReasoningTokens, timings_of, usage_of
 from engine.serving.question import Question, held_to_its_choice, steps_of
 from engine.serving.token_log_probs import Likely, said_tokens
 from engine.text.backend import REPLACEMENT
@@ -30,11 +30,18 @@ class ChoiceWriter:
         """`end_tokens`: which say nothing."""
         self.statistics = Statistics()
         self.accepted_nodes = 0
+        self.reasoning = ReasoningTokens()
+        self.finished = Finished(0, "length")
         self._index, self._asked, self._end_tokens = index, asked, end_tokens
         self._thoughts, self._content = list[str](), list[str]()
         self._calls = list[Part]()
         self._tokens = list[Part]()
         self._reason: ChatFinishReason = "length"
+
+    @property
+    def has_called(self) -> bool:
+        """Whether it asks for a tool."""
+        return bool(self._calls)
 
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
@@ -43,10 +50,12 @@ class ChoiceWriter:
                 yield self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
             case Progress(round=of, pieces=pieces):
                 self.accepted_nodes += len(of.accepted) - 1
+                self.reasoning.take(step)
                 own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
                 yield from self._say(pieces, self._log_probs(of), own)
             case Ended(finished=finished, pieces=pieces):
                 yield from self._say(pieces, None, {})
+                self.finished = finished
                 self.statistics = finished.statistics or Statistics()
                 if finished.reason == "stop":
                     self._reason = "tool_calls" if self._calls else "stop"
@@ -124,8 +133,10 @@ class ChatWriter:
         engine = service.engine
         self._head = head_of("chatcmpl", model)
         chat = chat_of(asked.messages, engine.reasoning_marks)
-        self._question = Question(ref(engine), chat, asked.generation(0), asked.offered, asked.choice)
+        told = asked.offered, asked.choice, asked.template_values
+        self._question = Question(ref(engine), chat, asked.generation(0), *told)
         self._choices = [ChoiceWriter(index, asked, engine.end_tokens) for index in range(asked.choices)]
+        self._newest = 0
 
     async def prepare(self) -> None:
         """What takes time, beside the server's other work. Raises `InputError` for what cannot be asked."""
@@ -136,6 +147,7 @@ class ChatWriter:
         usage = {"usage": None} if self._asked.includes_usage else {}
         head = {**self._head, "object": "chat.completion.chunk", **usage}
         for index, choice in enumerate(self._choices):
+            self._newest = index
             asker = replace(self._asker, is_admitted=index > 0)
             async with aclosing(steps_of(self._service, asker, self._of_choice(index))) as steps:
                 async for step in steps:
@@ -145,6 +157,11 @@ class ChatWriter:
                         yield {**head, **part}
         if usage:
             yield {**head, "choices": [], **self._figures()}
+
+    @property
+    def newest(self) -> ChoiceWriter:
+        """The choice that was written last."""
+        return self._choices[self._newest]
 
     def whole(self) -> Chunk:
         """The completion, once all its chunks were told."""
@@ -157,7 +174,9 @@ class ChatWriter:
 
     def _figures(self) -> Chunk:
         last = self._choices[-1]
+        usage = usage_of([[choice.statistics for choice in self._choices]])
+        reasoning = CompletionDetails(reasoning_tokens=sum(int(choice.reasoning) for choice in self._choices))
         return {
-            "usage": usage_of([[choice.statistics for choice in self._choices]]).model_dump(),
+            "usage": usage.model_copy(update={"completion_tokens_details": reasoning}).model_dump(),
             "timings": timings_of(last.statistics, last.accepted_nodes).model_dump(),
         }

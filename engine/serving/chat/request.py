@@ -1,6 +1,7 @@
 """What a client asks of `/v1/chat/completions`."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -9,9 +10,12 @@ from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text, ToolName
 from engine.serving.chat.turns import Message
-from engine.serving.conversation import only_tools
+from engine.serving.conversation import TextParts, only_tools, texts_of
 from engine.serving.endpoints.chunked_fields import ChunkedFields
 from engine.serving.endpoints.sampling_fields import Asked, TokensField
+from engine.serving.endpoints.template_fields import TemplateFields
+
+MOST_PREDICTED = 1 << 18  # characters that are drafted from; what comes behind them is passed over
 
 
 class FunctionField(Asked):
@@ -62,7 +66,14 @@ class AllowedChoice(Asked):
     allowed_tools: AllowedTools
 
 
-class ChatFields(ChunkedFields):
+class PredictionField(Asked):
+    """What the answer may be for the most part: it is drafted from, and changes the speed of an answer alone."""
+
+    type: Literal["content"]
+    content: Text | TextParts
+
+
+class ChatFields(ChunkedFields, TemplateFields):
     """A request for chat completions. What is not known here is passed over, as OpenAI's older servers do.
 
     `max_completion_tokens` goes before `max_tokens`, its former name; without them an answer may fill the context.
@@ -76,6 +87,7 @@ class ChatFields(ChunkedFields):
     tools: list[Annotated[ToolField, only_tools("function")]] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Literal["none", "auto", "required"] | NamedTool | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
+    prediction: PredictionField | None = None
 
     @property
     def choice(self) -> ToolChoice:
@@ -97,4 +109,6 @@ class ChatFields(ChunkedFields):
         """The options of one choice. Raises `InputError` for fields that contradict each other."""
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         top = (self.top_logprobs or 0) if self.logprobs else 0
-        return self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=self.constraint())
+        made = self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=self.constraint())
+        predicted = "".join(texts_of(self.prediction.content if self.prediction else ""))
+        return replace(made, prediction=predicted[:MOST_PREDICTED])

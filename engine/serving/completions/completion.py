@@ -14,8 +14,10 @@ from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.completions.request import CompletionFields
 from engine.serving.context import Asker, Service
 from engine.serving.figures import timings_of, usage_of
+from engine.serving.infilling import ending_there, read_gap
 from engine.serving.token_log_probs import SaidToken, said_tokens
 from engine.text.backend import REPLACEMENT
+from engine.text.infill import Gap
 
 Part = dict[str, Any]
 
@@ -27,18 +29,35 @@ class TextChoiceWriter:
         """`end_tokens`: which say nothing."""
         self.statistics = Statistics()
         self.accepted_nodes = 0
+        self.finished = Finished(0, "length")
         self._index, self._asked, self._end_tokens = index, asked, end_tokens
         self._texts, self._log_probs = list[str](), list[Part]()
         self._characters = 0  # that came with the tokens so far
         self._reason = "length"
+        self._echoed, self._said = "", list[float]()
+
+    @property
+    def has_called(self) -> bool:
+        """Texts call no tools."""
+        return False
+
+    @property
+    def likelihood(self) -> float:
+        """How likely its tokens were, as the mean of the logarithms."""
+        return sum(self._said) / max(1, len(self._said))
+
+    def echo(self, prompt: str) -> None:
+        """Have the prompt told before the answer."""
+        self._echoed = prompt
 
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
-        if isinstance(step, Prefilled) and self._asked.tells_rounds:
-            yield self._part("", {"prefilled": asdict(step)})
+        if isinstance(step, Prefilled) and (self._asked.tells_rounds or self._echoed):
+            yield self._part(self._echoed, {"prefilled": asdict(step)})
         elif isinstance(step, Progress):
             of = step.round
             self.accepted_nodes += len(of.accepted) - 1
+            self._said += [token.said[1] for token in said_tokens(of, self._end_tokens)]
             log_probs, own = self._likelihoods(of), {"round": round_to_json(of)} if self._asked.tells_rounds else {}
             if of.text or log_probs or own:
                 yield self._part(of.text, own, log_probs)
@@ -54,6 +73,7 @@ class TextChoiceWriter:
         return {"index": self._index, "text": text, "logprobs": log_probs, "finish_reason": self._reason}
 
     def _end(self, finished: Finished) -> Part:
+        self.finished = finished
         self.statistics = finished.statistics or Statistics()
         self._reason = "stop" if finished.reason == "stop" else "length"
         part = self._part(finished.text, {"finished": asdict(finished)}, reason=self._reason)
@@ -102,21 +122,37 @@ class TextWriter:
         asked.check()
         self._asked, self._service, self._asker = asked, service, asker
         self._head = {**head_of("cmpl", model), "object": "text_completion"}
-        self._made_for = ref(service.engine)  # no more than a reference: weights are large
-        ends, count = service.engine.end_tokens, len(asked.prompts) * asked.choices
-        self._choices = [TextChoiceWriter(index, asked, ends) for index in range(count)]
+        engine = service.engine
+        self._made_for = ref(engine)  # no more than a reference: weights are large
+        self._prompts: list[str | tuple[int, ...]] = [*asked.prompts]
+        self._options = [asked.generation(choice) for _ in self._prompts for choice in range(asked.written)]
+        if asked.suffix:
+            self._options = [ending_there(engine, each) for each in self._options]
+        ends = engine.end_tokens | self._options[0].end_tokens
+        self._choices = [TextChoiceWriter(index, asked, ends) for index in range(len(self._options))]
+        self._newest = 0
 
     async def prepare(self) -> None:
         """Read the prompts, beside the server's other work. Raises `InputError` where one of several cannot be read."""
-        if len(self._asked.prompts) > 1:  # a single one is read when it is answered
-            engine = self._service.desk.engine_for(self._made_for)
-            for index in range(0, len(self._choices), self._asked.choices):
+        engine = self._service.desk.engine_for(self._made_for)
+        if self._asked.echo:
+            for index, choice in enumerate(self._choices):
+                prompt = self._prompts[index // self._asked.written]
+                if not isinstance(prompt, str):
+                    prompt = await self._service.read(partial(engine.tokenizer.text_of, prompt))
+                choice.echo(prompt)
+        if self._asked.suffix:
+            gaps = [Gap(each, self._asked.suffix) for each in self._prompts if isinstance(each, str)]
+            self._prompts = [await read_gap(self._service, self._made_for, gap) for gap in gaps]
+        if len(self._prompts) > 1:  # a single one is read when it is answered
+            for index in range(0, len(self._choices), self._asked.written):
                 await self._service.read(partial(engine.require_readable, self._request(index, 0)))
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""
         usage = {"usage": None} if self._asked.includes_usage else {}
         for index, choice in enumerate(self._choices):
+            self._newest = index
             ask = partial(self._request, index)
             asker = replace(self._asker, is_admitted=index > 0)
             async with aclosing(answer(self._service, asker, ask, made_for=self._made_for)) as steps:
@@ -128,19 +164,28 @@ class TextWriter:
         if usage:
             yield {**self._head, "choices": [], **self._figures()}
 
+    @property
+    def newest(self) -> TextChoiceWriter:
+        """The choice that was written last."""
+        return self._choices[self._newest]
+
     def whole(self) -> Chunk:
         """The completion, once all its chunks were told."""
-        return {**self._head, "choices": [choice.choice() for choice in self._choices], **self._figures()}
+        each, told = self._asked.written, list[TextChoiceWriter]()
+        for begin in range(0, len(self._choices), each):
+            best = sorted(self._choices[begin : begin + each], key=lambda choice: -choice.likelihood)
+            told += best[: self._asked.choices] if self._asked.best_of else self._choices[begin : begin + each]
+        choices = [{**choice.choice(), "index": index} for index, choice in enumerate(told)]
+        return {**self._head, "choices": choices, **self._figures()}
 
     def _request(self, index: int, request: int) -> Generate:
-        prompt, choice = divmod(index, self._asked.choices)
-        return Generate(request, (), self._asked.generation(choice), raw=self._asked.prompts[prompt])
+        return Generate(request, (), self._options[index], raw=self._prompts[index // self._asked.written])
 
     def _figures(self) -> Chunk:
-        last, each = self._choices[-1], self._asked.choices
+        last, each = self._choices[-1], self._asked.written
         statistics = [choice.statistics for choice in self._choices]
         by_prompt = [statistics[begin : begin + each] for begin in range(0, len(statistics), each)]
         return {
-            "usage": usage_of(by_prompt).model_dump(),
+            "usage": usage_of(by_prompt).model_dump(exclude_none=True),
             "timings": timings_of(last.statistics, last.accepted_nodes).model_dump(),
         }

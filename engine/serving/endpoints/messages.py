@@ -46,4 +46,4 @@ async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
 def question_of(asked: CountFields, service: Service, options: GenerateOptions) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
     chat = chat_of(asked.messages, asked.system, service.engine.reasoning_marks)
-    return Question(ref(service.engine), chat, options, asked.offered, asked.choice)
+    return Question(ref(service.engine), chat, options, asked.offered, asked.choice, asked.template_values)

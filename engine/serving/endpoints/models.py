@@ -15,9 +15,14 @@ router = APIRouter()
 
 
 class ModelMeta(BaseModel):
-    """As llama-server tells it. `draft`: what guesses for it, None where nothing speculates."""
+    """As llama-server tells it. `draft`: what guesses for it, None where nothing speculates.
+
+    `n_ctx` is what a conversation may have of tokens here, `n_ctx_train` what the model was made for.
+    """
 
     n_ctx: int
+    n_ctx_train: int
+    n_vocab: int
     n_params: int
     size: int
     family: str
@@ -26,11 +31,17 @@ class ModelMeta(BaseModel):
 
 
 class Model(BaseModel):
-    """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name."""
+    """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name.
+
+    `type`, `display_name` and `created_at` are what Anthropic's clients look for.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int = 0
+    type: Literal["model"] = "model"
+    display_name: str
+    created_at: str = "1970-01-01T00:00:00Z"
     owned_by: Literal["coppice"] = "coppice"
     max_model_len: int
     meta: ModelMeta
@@ -41,6 +52,7 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[Model]
+    has_more: Literal[False] = False
 
 
 @router.get("/v1/models")
@@ -62,9 +74,12 @@ def _described(engine: "Engine") -> Model:
     target = loaded.target
     return Model(
         id=served_name(engine),
+        display_name=engine.name,
         max_model_len=loaded.context_tokens,
         meta=ModelMeta(
             n_ctx=loaded.context_tokens,
+            n_ctx_train=max(loaded.context_tokens, engine.target.network.max_positions),
+            n_vocab=engine.target.network.vocabulary,
             n_params=target.parameters,
             size=target.bytes,
             family=target.family,

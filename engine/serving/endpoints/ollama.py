@@ -16,6 +16,7 @@ from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EventStream, SentEvent
+from engine.serving.infilling import ending_there, read_gap
 from engine.serving.model_names import served_name
 from engine.serving.ollama.lines import LINES, NDJSON, LineWriter
 from engine.serving.ollama.request import GenerateFields, OllamaChatFields, ShowFields
@@ -31,6 +32,7 @@ from engine.serving.ollama.resource import (
 )
 from engine.serving.ollama.turns import chat_of
 from engine.serving.question import Question, events_of
+from engine.text.infill import Gap
 
 LATEST = ":latest"  # which clients put behind a name that has no tag
 SPOKEN = "0.12.0"  # clients ask for a version that knows tools and reasoning, and this is one
@@ -78,7 +80,7 @@ async def chat(asked: OllamaChatFields, service: ServiceOf, asker: AskerOf) -> R
     if not asked.messages:
         return writer.loaded()
     turns = chat_of(asked.messages, service.engine.reasoning_marks)
-    question = Question(ref(service.engine), turns, asked.generation(), asked.offered)
+    question = Question(ref(service.engine), turns, asked.generation(), asked.offered, values=asked.template_values)
     return await _written(events_of(service, asker, question, writer.follow), writer, asked.is_streamed)
 
 
@@ -87,13 +89,19 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
     """Answer a prompt, or go on with a text as it stands."""
     writer = LineWriter(_served(service, asked.model), is_chat=False, shows_thoughts=asked.shows_thoughts)
     asked.check()
-    if not asked.prompt:
+    if not asked.prompt and not asked.suffix:
         return writer.loaded()
-    if asked.raw:
-        ask = partial(Generate, chat=(), options=asked.generation(), raw=asked.prompt)
-        events = _followed(answer(service, asker, ask), writer)
+    made_for, options = ref(service.engine), asked.generation()
+    if asked.suffix:
+        options = ending_there(service.engine, options)
+        tokens = await read_gap(service, made_for, Gap(asked.prompt, asked.suffix))
+        ask = partial(Generate, chat=(), options=options, raw=tokens)
+        events = _followed(answer(service, asker, ask, made_for=made_for), writer)
+    elif asked.raw:
+        ask = partial(Generate, chat=(), options=options, raw=asked.prompt)
+        events = _followed(answer(service, asker, ask, made_for=made_for), writer)
     else:
-        question = Question(ref(service.engine), asked.chat, asked.generation())
+        question = Question(made_for, asked.chat, options, values=asked.template_values)
         events = events_of(service, asker, question, writer.follow)
     return await _written(events, writer, asked.is_streamed)
 

@@ -33,4 +33,4 @@ def question_of(asked: ResponsesFields, service: Service) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
     chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
     options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
-    return Question(ref(service.engine), chat, options, asked.offered, asked.choice)
+    return Question(ref(service.engine), chat, options, asked.offered, asked.choice, asked.template_values)

@@ -14,7 +14,9 @@ from engine.serving.bounds import MOST_TOKENS, at_most
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
+MOST_STOP_TOKENS = 256
 SEEDS = 1 << 63
+LEAST_TOP_P = 1e-9  # leaves the likeliest token alone, as 0 does for those who send that
 
 
 def _some(tokens: int) -> int:
@@ -25,6 +27,7 @@ def _some(tokens: int) -> int:
 
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
+TokenNumber = Annotated[int, Field(ge=0, lt=1 << 31)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
 Biases = Annotated[dict[TokenId, Bias], at_most(MOST_BIASES)]
 Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
@@ -56,11 +59,12 @@ class SamplingFields(Asked):
     """How tokens are drawn, under the names of OpenAI, llama-server and vLLM. What is missing or null has no effect.
 
     `temperature`: 1 as OpenAI has it, 0 for the likeliest tokens. `seed`: a negative one is drawn at random, as a
-    missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`.
+    missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`. `stop_token_ids`: tokens that end
+    the answer beside the model's own.
     """
 
     temperature: float | None = Field(default=None, ge=0, le=100)
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_p: float | None = Field(default=None, ge=0, le=1)
     top_k: int | None = Field(default=None, ge=-1, le=MOST_TOKENS)
     min_p: float | None = Field(default=None, ge=0, lt=1)
     repetition_penalty: float | None = Field(default=None, ge=0.1, le=10)
@@ -70,6 +74,7 @@ class SamplingFields(Asked):
     logit_bias: Biases | None = Field(default=None, max_length=MOST_BIASES)
     seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     ignore_eos: bool | None = None
+    stop_token_ids: Annotated[list[TokenNumber], Field(max_length=MOST_STOP_TOKENS, fail_fast=True)] | None = None
     coppice: CoppiceFields | None = None
 
     @property
@@ -88,7 +93,7 @@ class SamplingFields(Asked):
         seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
         return SamplingOptions(
             temperature=1.0 if self.temperature is None else self.temperature,
-            top_p=1.0 if self.top_p is None else self.top_p,
+            top_p=1.0 if self.top_p is None else max(self.top_p, LEAST_TOP_P),
             top_k=max(0, self.top_k or 0),
             min_p=self.min_p or 0.0,
             repetition_penalty=self.repetition_penalty or self.repeat_penalty or 1.0,
@@ -119,4 +124,5 @@ class SamplingFields(Asked):
             constraint=constraint,
             top_log_probs=top_log_probs,
             verdicts=self.tells_rounds and speculation.verdicts,
+            end_tokens=frozenset(self.stop_token_ids or ()),
         )

@@ -5,7 +5,6 @@ A text may have millions of tokens: what tells them is written in a thread, and 
 
 import json
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Response
@@ -24,18 +23,22 @@ router = APIRouter()
 
 
 class TokenizeFields(Asked):
-    """A text. `add_special`: with what the tokenizer puts before every one; `with_pieces`: each token's text, too."""
+    """A text. `add_special`: with what the tokenizer puts before every one; `with_pieces`: each token's text, too.
+
+    `parse_special`: the name of a special token becomes that token.
+    """
 
     content: Text
     add_special: bool = False
+    parse_special: bool = True
     with_pieces: bool = False
 
 
 class TokenPiece(BaseModel):
-    """A token and its text; a lone byte of a longer character is U+FFFD."""
+    """A token and its text, or the bytes of one that breaks a character."""
 
     id: int
-    piece: str
+    piece: str | list[int]
 
 
 class Tokens(BaseModel):
@@ -72,21 +75,18 @@ async def detokenize(asked: DetokenizeFields, service: ServiceOf) -> Response:
 
 def _written(tokenizer: "Tokenizer", asked: TokenizeFields) -> bytes:
     """A `Tokens` as JSON."""
-    tokens = tokenizer.encode_raw(asked.content) if asked.add_special else tokenizer.encode(asked.content)
+    tokens = tokenizer.encode(asked.content) if asked.parse_special else tokenizer.encode_typed(asked.content)
+    tokens = [*tokenizer.opening(), *tokens] if asked.add_special else tokens
     each = {token: str(token) for token in set(tokens)}
     if asked.with_pieces:
-        each = {token: TokenPiece(id=token, piece=tokenizer.piece(token)).model_dump_json() for token in each}
+        each = {token: _piece(tokenizer, token).model_dump_json() for token in each}
     return f'{{"tokens":[{",".join(map(each.__getitem__, tokens))}]}}'.encode()
+
+
+def _piece(tokenizer: "Tokenizer", token: int) -> TokenPiece:
+    return TokenPiece(id=token, piece=[*tokenizer.torn_bytes(token)] or tokenizer.piece(token))
 
 
 def _written_text(tokenizer: "Tokenizer", tokens: list[int]) -> bytes:
     """A `Detokenized` as JSON."""
-    return json.dumps({"content": _text(tokenizer, tokens)}, ensure_ascii=False).encode()
-
-
-def _text(tokenizer: "Tokenizer", tokens: list[int]) -> str:
-    known = set(tokenizer.vocabulary.values())
-    runs = groupby((token for token in tokens if token in known), tokenizer.writes_text)
-    return "".join(
-        tokenizer.decode(list(run)) if is_text else "".join(map(tokenizer.piece, run)) for is_text, run in runs
-    )
+    return json.dumps({"content": tokenizer.text_of(tokens)}, ensure_ascii=False).encode()

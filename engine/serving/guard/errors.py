@@ -23,6 +23,7 @@ from engine.serving.desk import Busy
 ErrorForm = Literal["openai", "anthropic", "ollama"]
 """Whose form an error has."""
 
+LM_STUDIO = ("/api/v0/", "/api/v1/")
 ONCE_LOADED = {"retry-after": "10"}  # seconds, where no model is loaded yet
 SOON = {"retry-after": "2"}  # and where too many wait
 MOST_FLAWS = 3  # that are told of one request
@@ -75,7 +76,7 @@ class OpenAIProblem(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """The body of a response that tells of an error, but those of `/v1/messages` and below `/api`."""
+    """The body of a response that tells of an error, but those of `/v1/messages` and of Ollama's below `/api`."""
 
     error: OpenAIProblem
 
@@ -95,14 +96,14 @@ class AnthropicError(BaseModel):
 
 
 class OllamaError(BaseModel):
-    """The body of a response below `/api` that tells of an error."""
+    """The body of a response below `/api` that tells of an error, but below LM Studio's `/api/v0` and `/api/v1`."""
 
     error: str
 
 
 def form_of(path: str) -> ErrorForm:
     """In which form errors of this address are told."""
-    if path.startswith("/api/"):
+    if path.startswith("/api/") and not path.startswith(LM_STUDIO):
         return "ollama"
     return "anthropic" if path == "/v1/messages" or path.startswith("/v1/messages/") else "openai"
 

@@ -5,12 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from engine.protocol.messages import TemplateValues
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName
 from engine.serving.conversation import TextPart, only_tools
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
+from engine.serving.endpoints.template_fields import values_of_effort, values_of_type
 from engine.serving.messages.blocks import MessageField
 
 
@@ -44,16 +46,17 @@ class OneChoice(Asked):
 
 
 class ThinkingField(Asked):
-    """Whether reasoning is shown. How much there is of it is the model's affair here."""
+    """Whether the model reasons, where its chat template knows that, and whether its reasoning is shown."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     display: Literal["summarized", "omitted"] | None = None
 
 
 class OutputField(Asked):
-    """What the answer must look like."""
+    """What the answer must look like, and how much the model reasons, where its chat template knows that."""
 
     format: FlatSchemaFormat | None = None
+    effort: Name | None = None
 
 
 class CountFields(Asked):
@@ -64,6 +67,14 @@ class CountFields(Asked):
     system: Text | Annotated[list[TextPart], Field(max_length=MOST_TURNS, fail_fast=True)] | None = None
     tools: list[Annotated[OfferedTool, only_tools("custom")]] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
+    thinking: ThinkingField | None = None
+    output_config: OutputField | None = None
+
+    @property
+    def template_values(self) -> TemplateValues:
+        """What the model's chat template is told of reasoning."""
+        switch = values_of_type(self.thinking.type if self.thinking else "")
+        return (*switch, *values_of_effort(self.output_config.effort if self.output_config else None))
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -85,8 +96,6 @@ class MessagesFields(CountFields, SamplingFields):
 
     max_tokens: int = Field(ge=1, le=MOST_TOKENS)
     stop_sequences: list[Stop] | None = Field(default=None, max_length=MOST_STOPS)
-    thinking: ThinkingField | None = None
-    output_config: OutputField | None = None
     stream: bool | None = None
 
     @property

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage
+from engine.protocol.messages import ChatMessage, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
@@ -15,6 +15,7 @@ from engine.serving.chat.request import ToolField
 from engine.serving.conversation import only_tools
 from engine.serving.endpoints.constraint_fields import Schema
 from engine.serving.endpoints.sampling_fields import SEEDS, Asked, SamplingFields, StopField
+from engine.serving.endpoints.template_fields import values_of_effort, values_of_switch
 from engine.serving.ollama.turns import NoImages, TurnField
 
 ENDLESS = (0, -1, -2)  # for Ollama the same as -1, without end, and until the context is full: here all the same
@@ -33,7 +34,7 @@ class OptionsField(SamplingFields):
 
     temperature: float | None = Field(default=0.8, ge=0, le=100)
     top_k: Whole | None = Field(default=40, ge=-1, le=MOST_TOKENS)
-    top_p: float | None = Field(default=0.9, gt=0, le=1)
+    top_p: float | None = Field(default=0.9, ge=0, le=1)
     seed: Whole | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     num_predict: Whole | None = Field(default=None, ge=-2, le=MOST_TOKENS)
     stop: StopField = None
@@ -42,7 +43,8 @@ class OptionsField(SamplingFields):
 class AnswerFields(Asked):
     """What chats and texts have in common. Answers are streamed unless `stream` is false.
 
-    `think`: false keeps the model's reasoning from the answer; whether it reasons is its own affair here.
+    `think`: whether, or how much, the model reasons, where its chat template knows that; false also keeps reasoning
+    from the answer.
     """
 
     model: Name
@@ -60,6 +62,14 @@ class AnswerFields(Asked):
     def shows_thoughts(self) -> bool:
         """Whether reasoning is sent."""
         return self.think is not False
+
+    @property
+    def template_values(self) -> TemplateValues:
+        """What the model's chat template is told of reasoning."""
+        if self.think is None:
+            return ()
+        effort = self.think if isinstance(self.think, str) else None
+        return (*values_of_switch(self.think is not False), *values_of_effort(effort))
 
     def generation(self) -> GenerateOptions:
         """The options of the answer. Raises `InputError` for fields that contradict each other."""
@@ -87,7 +97,10 @@ class OllamaChatFields(AnswerFields):
 
 
 class GenerateFields(AnswerFields):
-    """A prompt to answer; `raw`: a text to go on with as it stands. Without one the model is only to be loaded."""
+    """A prompt to answer; `raw`: a text to go on with as it stands. Without one the model is only to be loaded.
+
+    `suffix`: what comes behind the prompt, which is a text then.
+    """
 
     prompt: Text | None = None
     system: Text | None = None
@@ -98,8 +111,6 @@ class GenerateFields(AnswerFields):
 
     def check(self) -> None:
         """Raise `InputError` for fields that this server does not support."""
-        if self.suffix:
-            raise InputError(say("Texts are not completed before a suffix here."), say("Leave out 'suffix'."))
         if self.template:
             words = say("The model's own chat template is used here.")
             raise InputError(words, say("Leave out 'template', or send what it would make of the prompt, with 'raw'."))

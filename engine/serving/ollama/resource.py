@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from engine.serving.figures import sizes_in_words
 from engine.serving.model_names import served_name
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class ShownModel(BaseModel):
     modified_at: str = NEVER
     details: Details
     model_info: dict[str, str | int]
-    capabilities: list[Literal["completion", "tools", "thinking"]]
+    capabilities: list[Literal["completion", "tools", "thinking", "insert"]]
 
 
 class Version(BaseModel):
@@ -158,7 +159,12 @@ def shown_model(engine: "Engine") -> ShownModel:
             f"{family}.block_count": loaded.target.layers,
             f"{family}.context_length": loaded.context_tokens,
         },
-        capabilities=["completion", "tools", *(("thinking",) if engine.tokenizer.reasoning.is_known else ())],
+        capabilities=[
+            "completion",
+            "tools",
+            *(("thinking",) if engine.tokenizer.reasoning.is_known else ()),
+            *(("insert",) if engine.tokenizer.infill else ()),
+        ],
     )
 
 
@@ -167,12 +173,6 @@ def _details(loaded: "Loaded") -> Details:
     return Details(
         family=target.family,
         families=[target.family],
-        parameter_size=_size(target.parameters),
+        parameter_size=sizes_in_words(target.parameters),
         quantization_level=target.weights,
     )
-
-
-def _size(parameters: int) -> str:
-    """As Ollama has it: 7.6B, 135.0M."""
-    billions = parameters / 1e9
-    return f"{billions:.1f}B" if billions >= 1 else f"{parameters / 1e6:.1f}M"

@@ -7,6 +7,7 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import Finished
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import SentEvent
+from engine.serving.figures import ReasoningTokens
 from engine.serving.guard.errors import api_error_of
 from engine.serving.responses.input_items import INPUT
 from engine.serving.responses.output_items import (
@@ -162,36 +163,3 @@ def _input_of(arguments: str) -> str:
     found = parsed(arguments)
     text = found.get(INPUT) if isinstance(found, dict) else None
     return text if isinstance(text, str) else arguments
-
-
-class ReasoningTokens:
-    """How many of an answer's tokens are reasoning, counted as the rounds come.
-
-    Where a round ends the reasoning, its tokens are divided by their characters.
-    """
-
-    def __init__(self) -> None:
-        self._count = 0.0
-        self._is_reasoning = False
-
-    def __int__(self) -> int:
-        return round(self._count)
-
-    def take(self, step: Progress) -> None:
-        """Count the next round. What holds no text yet belongs to what came before it."""
-        thought = sum(len(piece.text) for piece in step.pieces if isinstance(piece, Thought))
-        everything = thought + sum(map(_characters_of_answer, step.pieces))
-        share = thought / everything if everything else float(self._is_reasoning)
-        self._count += step.round.new_tokens * share
-        if everything:
-            self._is_reasoning = thought == everything
-
-
-def _characters_of_answer(piece: Piece) -> int:
-    match piece:
-        case Thought():
-            return 0
-        case Content(text):
-            return len(text)
-        case _:
-            return 1  # of a call: that it is one says enough

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from engine.errors import InputError
+from engine.protocol.messages import TemplateValues
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
@@ -13,6 +14,7 @@ from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName
 from engine.serving.conversation import only_tools
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
+from engine.serving.endpoints.template_fields import values_of_effort
 from engine.serving.responses.input_items import INPUT, InputItem
 
 LOG_PROBS = "message.output_text.logprobs"
@@ -78,7 +80,7 @@ class TextOptions(Asked):
 
 
 class ReasoningOptions(Asked):
-    """Accepted, and told back: how much a model reasons is its own affair here."""
+    """How much the model reasons, where its chat template knows that; told back."""
 
     effort: Name | None = None
     summary: Name | None = None
@@ -122,6 +124,11 @@ class ResponsesFields(SamplingFields):
     def offered(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
         return tuple(each.tool for each in self.tools or ())
+
+    @property
+    def template_values(self) -> TemplateValues:
+        """What the model's chat template is told of reasoning."""
+        return tuple(values_of_effort(self.reasoning.effort if self.reasoning else None))
 
     @property
     def choice(self) -> ToolChoice:

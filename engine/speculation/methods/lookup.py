@@ -74,18 +74,24 @@ class NgramIndex:
     token shorter, so that tokens behind long matches are likely, and among them the frequent ones.
     """
 
-    def __init__(self, end_tokens: Set[int] = frozenset()) -> None:
-        """`end_tokens` end the answer: nothing is suggested behind them, whatever came there in the text."""
+    def __init__(self, end_tokens: Set[int] = frozenset(), predicted: Sequence[int] = ()) -> None:
+        """`end_tokens` end the answer: nothing is suggested behind them, whatever came there in the text.
+
+        `predicted`: what somebody expects the answer to be; it suggests like a text before the text.
+        """
         self._end_tokens = end_tokens
+        self._predicted = len(predicted)
         self._text: list[int] = []
         self._behind: list[dict[tuple[int, ...], list[int]]] = [{} for _ in range(INDEXED)]
         self._right = [trust * TRUST_TRIALS for trust in TRUST]
         self._tried = [TRUST_TRIALS for _ in TRUST]
+        for token in predicted:
+            self._append(token)
 
     def read(self, text: Sequence[int]) -> None:
         """Read on in a text whose beginning is known. What comes behind the first reading goes into the record."""
-        is_judged = bool(self._text)
-        for token in text[len(self._text) :]:
+        is_judged = len(self._text) > self._predicted
+        for token in text[len(self._text) - self._predicted :]:
             if is_judged:
                 self._judge(token)
             self._append(token)
@@ -161,11 +167,13 @@ class Lookup:
     plain decoding do; with plain decoding the text alone drafts (prompt lookup decoding).
     """
 
-    def __init__(self, method: Method, name: str, end_tokens: Set[int] = frozenset()) -> None:
-        """`name`: what the two together are called; `end_tokens`: see `NgramIndex`."""
+    def __init__(
+        self, method: Method, name: str, end_tokens: Set[int] = frozenset(), predicted: Sequence[int] = ()
+    ) -> None:
+        """`name`: what the two together are called; `end_tokens`, `predicted`: see `NgramIndex`."""
         self.name = name
         self._method = method
-        self._index = NgramIndex(end_tokens)
+        self._index = NgramIndex(end_tokens, predicted)
         self._merged: Merged | None = None
 
     def prefill(self, tokens: Sequence[int]) -> None:

@@ -50,6 +50,7 @@ def test_greedy_text_is_the_engine_s_own_streamed_or_not(running: Running, clien
     assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["length"]
     assert len({chunk.id for chunk in chunks}) == 1
     assert whole.usage.completion_tokens == 8
+    assert whole.usage.completion_tokens_details.reasoning_tokens == 0
     assert whole.timings["predicted_n"] == 8
     assert whole.timings["draft_n"] >= whole.timings["draft_n_accepted"] == 8 - whole.timings["passes"]
 
@@ -78,6 +79,26 @@ def test_the_same_seed_gives_the_same_text_and_choices_have_seeds_of_their_own(
     for place, text in enumerate(texts):
         sampling = SamplingOptions(temperature=0.9, seed=7 + place)
         assert text == running.text_of(CHAT, replace(SMALL_OPTIONS, sampling=sampling))
+
+
+def test_a_prediction_is_drafted_from_and_changes_no_text(client: OpenAI) -> None:
+    fields = {"max_tokens": 32, "extra_body": {"coppice": {"method": "lookup", "budget": 8}}}
+    plain = ask(client, **fields)
+    text = plain.choices[0].message.content
+    for predicted in (
+        {"type": "content", "content": text},
+        {"type": "content", "content": [{"type": "text", "text": text}]},
+    ):
+        foreseen = ask(client, prediction=predicted, **fields)
+        assert foreseen.choices[0].message.content == text
+        assert foreseen.timings["passes"] <= plain.timings["passes"] // 2
+    wrong = ask(client, prediction={"type": "content", "content": "Something else, which is not said."}, **fields)
+    assert wrong.choices[0].message.content == text
+
+
+def test_a_nucleus_of_nothing_is_the_likeliest_token(client: OpenAI) -> None:
+    greedy = ask(client).choices[0].message.content
+    assert ask(client, temperature=1, top_p=0, seed=1).choices[0].message.content == greedy
 
 
 def test_without_a_seed_every_answer_is_another() -> None:

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 import openai
 import pytest
 from openai import OpenAI
 
 from engine.protocol.messages import Event
 from engine.serving.desk import Desk, Job
+from engine.text.infill import Gap, write_infill
+from engine.text.infill_marks import InfillMarks
 from tests.engine.serving.conftest import Running
+from tests.engine.serving.played_engines import Hearing
 
 PROMPT = "Once upon a time there was a"
 
@@ -52,6 +56,59 @@ def test_log_probs_have_their_old_form(client: OpenAI) -> None:
     assert all(each.top_logprobs is None for each in streamed if each)
 
 
+def test_a_prompt_is_told_first_where_that_is_asked(running: Running, client: OpenAI) -> None:
+    text, tokens = ask(client).choices[0].text, running.engine.tokenizer.encode_raw(PROMPT)
+    assert ask(client, echo=True).choices[0].text == PROMPT + text
+    assert [choice.text for choice in ask(client, [tokens, tokens], echo=True).choices] == [PROMPT + text] * 2
+    chunks = list(ask(client, echo=True, stream=True))
+    assert chunks[0].choices[0].text == PROMPT
+    assert "".join(chunk.choices[0].text for chunk in chunks) == PROMPT + text
+
+
+def test_the_best_of_several_answers_are_told(client: OpenAI) -> None:
+    fields = {"temperature": 0.9, "seed": 3, "logprobs": 0}
+    all_ = ask(client, [PROMPT, "A dragon"], n=3, **fields)
+    every = all_.choices
+    best = ask(client, [PROMPT, "A dragon"], n=2, best_of=3, **fields)
+
+    def mean(choice: Any) -> float:
+        return float(np.mean(choice.logprobs.token_logprobs))
+
+    expected = [
+        choice.text for begin in (0, 3) for choice in sorted(every[begin : begin + 3], key=mean, reverse=True)[:2]
+    ]
+    assert len({choice.text for choice in every}) > 2
+    assert [choice.text for choice in best.choices] == expected
+    assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
+    assert best.usage.completion_tokens == all_.usage.completion_tokens, "the others were written, too"
+
+
+def test_a_suffix_is_read_around_the_gap(running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, hearing = running.engine.tokenizer, Hearing(monkeypatch)
+    marks = InfillMarks(3, 4, 5, None, None, False, frozenset({3, 4, 5}))
+    monkeypatch.setattr(tokenizer, "infill", marks)
+    whole = ask(client, ["Once", "Then"], suffix="The end.")
+    prompts = [tuple(write_infill(tokenizer, Gap(text, "The end."))) for text in ("Once", "Then")]
+    assert [each.raw for each in hearing.asked[-2:]] == prompts
+    assert {each.options.end_tokens for each in hearing.asked[-2:]} == {marks.ends}
+    assert whole.usage.prompt_tokens == sum(map(len, prompts))
+    asked = {"model": "", "prompt": "Once", "suffix": "The end.", "stream": False}
+    options = {"temperature": 0, "num_predict": 5}
+    theirs: Any = client.post(f"{running.address}/api/generate", body={**asked, "options": options}, cast_to=object)
+    assert theirs["response"] == whole.choices[0].text
+    assert hearing.asked[-1].raw == prompts[0]
+    shown: Any = client.post(f"{running.address}/api/show", body={"model": ""}, cast_to=object)
+    assert "insert" in shown["capabilities"]
+
+
+def test_a_token_of_the_client_s_ends_the_text(running: Running, client: OpenAI) -> None:
+    tokens = running.engine.tokenizer.encode_onward(ask(client).choices[0].text)
+    stopped = ask(client, extra_body={"stop_token_ids": [tokens[2]]})
+    assert stopped.choices[0].finish_reason == "stop"
+    assert stopped.usage.completion_tokens == tokens.index(tokens[2]) + 1
+    assert running.engine.tokenizer.encode_onward(stopped.choices[0].text) == tokens[: tokens.index(tokens[2])]
+
+
 def test_no_prompt_is_answered_where_a_later_one_cannot_be_read(client: OpenAI, trace: list[Event]) -> None:
     for wrong, words in (("dragon " * 3000, "context"), ("", "prompt")):
         with pytest.raises(openai.BadRequestError, match=words):
@@ -76,8 +133,10 @@ def test_a_request_that_is_let_in_is_answered_to_its_end(
 
 def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
     for fields, words in (
-        ({"echo": True}, "echo"),
-        ({"suffix": "."}, "suffix"),
+        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"suffix": "."}, "fill in"),
+        ({"suffix": ".", "prompt": [1]}, "text"),
+        ({"best_of": 2, "n": 3}, "best_of"),
         ({"prompt": ["a"] * 32, "n": 16}, "more than"),
         ({"prompt": [10**8]}, "vocabulary"),
         ({"prompt": [[]]}, "prompt"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from engine.text.infill_marks import InfillMarks
 from tests.campaigns.extent import choose
 from tests.engine.serving.conftest import PATIENCE_SECONDS, Running
 from tests.engine.serving.short_answers import short_answers
@@ -30,15 +31,27 @@ INPUT = {"input": "Hi"}
 PLAIN: dict[str, dict[str, Any]] = {
     "GET /api/ps": {},
     "GET /api/tags": {},
+    "GET /api/v0/models": {},
+    "GET /api/v0/models/{name}": {},
+    "GET /api/v1/models": {},
     "GET /api/version": {},
     "GET /health": {},
     "GET /metrics": {},
+    "GET /props": {},
+    "GET /slots": {},
     "GET /v1/models": {},
     "GET /v1/models/{name}": {},
     "POST /api/chat": {"model": "", **CHAT},
     "POST /api/generate": {"model": "", "prompt": "Hi"},
     "POST /api/show": {"model": ""},
+    "POST /api/v0/chat/completions": CHAT,
+    "POST /api/v0/completions": {"prompt": "Hi"},
+    "POST /api/v1/models/load": {"model": ""},
+    "POST /apply-template": CHAT,
+    "POST /completion": {"prompt": "Hi", "n_probs": 2},
+    "POST /completions": {"prompt": ["Hi", [1, "Hi"]]},
     "POST /detokenize": {"tokens": [1, 2]},
+    "POST /infill": {"input_prefix": "Hi", "input_suffix": ""},
     "POST /tokenize": {"content": "Hi", "with_pieces": True},
     "POST /v1/chat/completions": {**CHAT, "logprobs": True, "top_logprobs": 2},
     "POST /v1/completions": {"prompt": "Hi", "logprobs": 2},
@@ -58,9 +71,10 @@ CHECKS = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_tokens() -> Iterator[None]:
-    """Answers end after two, whatever is asked for."""
-    with short_answers(2):
+def few_tokens(running: Running) -> Iterator[None]:
+    """Answers end after two, whatever is asked for, also for what is in a gap."""
+    with short_answers(2), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running.engine.tokenizer, "infill", InfillMarks(3, 4, 5, None, None, False, frozenset((3, 4))))
         yield
 
 

@@ -13,6 +13,8 @@ from engine.serving.chat.request import ChatFields
 from engine.serving.completions.request import CompletionFields
 from engine.serving.endpoints.tokens import DetokenizeFields
 from engine.serving.guard.limits import Limits
+from engine.serving.llama_server.request import CompletionFields as LlamaCompletionFields
+from engine.serving.llama_server.request import InfillFields
 from engine.serving.messages.request import MessagesFields
 from engine.serving.responses.request import ResponsesFields
 from tests.campaigns.extent import choose
@@ -150,6 +152,11 @@ def test_json_that_cannot_be_read_is_refused(server: Running, body: bytes) -> No
         (CompletionFields, {"prompt": "a", "logit_bias": {f"x{n}": "" for n in range(20000)}}),
         (CompletionFields, {"prompt": [-1] * 20000}),
         (CompletionFields, {"prompt": [[-1] * 20000]}),
+        (LlamaCompletionFields, {"prompt": [-1] * 20000}),
+        (LlamaCompletionFields, {"prompt": [[-1] * 20000]}),
+        (LlamaCompletionFields, {"prompt": "a", "logit_bias": [["a", "b"]] * 20000}),
+        (InfillFields, {"input_prefix": "", "input_suffix": "", "input_extra": [0] * 1000}),
+        (ChatFields, {"messages": [], "chat_template_kwargs": {f"x{n}": [] for n in range(20000)}}),
         (DetokenizeFields, {"tokens": [-1] * 20000}),
         (ChatFields, {"messages": [{"role": "user", "content": [0] * 4000}] * 5}),
         (MessagesFields, {"max_tokens": 1, "messages": [{"role": "user", "content": [0] * 4000}] * 5}),

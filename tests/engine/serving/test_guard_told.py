@@ -237,7 +237,8 @@ def test_the_description_knows_keys_and_errors(server: Running) -> None:
     assert set(described["components"]["securitySchemes"]) == {"bearer", "x-api-key"}
     for path, operation in operations(described):
         assert "422" not in operation["responses"], path
-        forms = {"/v1/messages": "AnthropicError", "/api/": "OllamaError"}
+        forms = {"/v1/messages": "AnthropicError", "/api/v": "OpenAIError", "/api/": "OllamaError"}
+        forms = {"/api/version": "OllamaError", **forms}
         form = next((name for begin, name in forms.items() if path.startswith(begin)), "OpenAIError")
         schema = operation["responses"]["401"]["content"]["application/json"]["schema"]
         assert schema == {"$ref": f"#/components/schemas/{form}"}

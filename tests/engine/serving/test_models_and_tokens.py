@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from anthropic import Anthropic
 from openai import OpenAI
 
 from engine.protocol.options import LoadOptions
@@ -21,9 +22,17 @@ def test_the_loaded_pair_is_listed(running: Running, client: OpenAI) -> None:
     assert listed.model_extra
     assert listed.model_extra["max_model_len"] == listed.model_extra["meta"]["n_ctx"] == running.engine.context_tokens
     assert listed.model_extra["meta"]["draft"] == running.engine.describe(0, 0.0).draft.name  # type: ignore[union-attr]
+    assert (listed.model_extra["meta"]["n_ctx_train"], listed.model_extra["meta"]["n_vocab"]) == (2048, 4096)
     assert client.models.retrieve(listed.id) == listed
     with pytest.raises(openai.NotFoundError, match="another/one"):
         client.models.retrieve("another/one")
+
+
+def test_anthropic_s_client_lists_it_too(running: Running) -> None:
+    with Anthropic(base_url=running.address, api_key="none", max_retries=0) as client:
+        (listed,) = client.models.list()
+        assert (listed.id, listed.display_name, listed.type) == (running.engine.name, running.engine.name, "model")
+        assert client.models.retrieve(listed.id).created_at.year == 1970
 
 
 class Named:

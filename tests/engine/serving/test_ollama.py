@@ -256,7 +256,7 @@ def test_other_models_are_refused_and_none_is_listed_before_one_is_loaded(
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"suffix": "the end"}, "suffix"),
+        ({"suffix": "the end"}, "fill in"),
         ({"template": "{{ .Prompt }}"}, "template"),
         ({"images": ["aGVsbG8="]}, "Images"),
         ({"options": {"temperature": 900}}, "temperature"),

@@ -39,6 +39,13 @@ def round_of(text: str, bonus: int = 5, *, log_prob: float = -1.0, top: tuple[tu
     )
 
 
+def test_the_tokens_of_the_reasoning_are_counted() -> None:
+    writer = ChoiceWriter(0, asked(), {END_TOKEN})
+    for step in (progress(Thought("hm")), progress(Thought("so")), progress(Content("Yes")), ended()):
+        list(writer.take(step))
+    assert int(writer.reasoning) == 2
+
+
 def asked(**fields: Any) -> ChatFields:
     return ChatFields.model_validate({"messages": SPOKEN, **fields})
 

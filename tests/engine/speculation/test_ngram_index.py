@@ -54,6 +54,27 @@ def test_branches_are_continuations_that_the_text_had(text: list[int], budget: i
         assert sum(shares) < 1.0, "children share their parent's probability"
 
 
+def test_what_is_predicted_suggests_as_if_it_had_been_said_before() -> None:
+    predicted, text = [1, 2, 3, 4, 5], [9, 8]
+    index = NgramIndex(predicted=predicted)
+    index.read(text)
+    assert index.branches(8, 8, ANYTHING).drafted == 0, "nothing of it was written yet"
+    index.read([*text, 2])
+    assert index.branches(8, 8, ANYTHING).tokens == (2, 3, 4, 5, 9, 8, 2)
+    index.read([*text, 2, 3, 7])
+    known = after([*predicted, *text, 2, 3, 7])
+    assert index.branches(8, 8, ANYTHING).tokens == known.tokens
+
+
+def test_what_is_predicted_is_no_record_of_its_own() -> None:
+    """It did not show yet how often agreements are right, as the prompt did not."""
+    repeated = [1, 2, 3, 4] * 4
+    index, fresh = NgramIndex(predicted=repeated), NgramIndex()
+    index.read([7, 1, 2])
+    fresh.read([*repeated, 7, 1, 2])
+    assert index.branches(3, 3, ANYTHING).log_probs == fresh.branches(3, 3, ANYTHING).log_probs
+
+
 @given(text=st.lists(st.integers(0, 3), min_size=2, max_size=60), cuts=st.lists(st.integers(1, 59), max_size=4))
 def test_reading_on_is_reading_all_but_for_the_record(text: list[int], cuts: list[int]) -> None:
     index = NgramIndex()
