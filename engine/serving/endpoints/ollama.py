@@ -94,7 +94,7 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
     made_for, options = ref(service.engine), asked.generation()
     if asked.suffix:
         options = ending_there(service.engine, options)
-        tokens = await read_gap(service, made_for, Gap(asked.prompt, asked.suffix))
+        tokens = await read_gap(service, made_for, Gap(asked.prompt or "", asked.suffix))
         ask = partial(Generate, chat=(), options=options, raw=tokens)
         events = _followed(answer(service, asker, ask, made_for=made_for), writer)
     elif asked.raw:
