@@ -217,7 +217,12 @@ def submits(event: QKeyEvent, with_ctrl: bool) -> bool:
 def copy_text(text: str, source: QWidget) -> None:
     """Put a text on the clipboard, and say so beside what was pressed for it: nothing else is seen of that."""
     QGuiApplication.clipboard().setText(text)
-    QToolTip.showText(source.mapToGlobal(source.rect().bottomLeft()), tr("Copied"), source)
+    say_beside(source, tr("Copied"))
+
+
+def say_beside(source: QWidget, words: str) -> None:
+    """Say something for a moment below what was pressed, which has nothing else to show for it."""
+    QToolTip.showText(source.mapToGlobal(source.rect().bottomLeft()), tip(words), source)
 
 
 @contextmanager

@@ -1254,6 +1254,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
+            <source>This chat is shown in this window.</source>
+            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
             <source>Unpin</source>
             <translation>Lösen</translation>
         </message>
@@ -1555,6 +1560,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Neu antworten: Was folgt, bleibt bei dieser Version</translation>
         </message>
         <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>This answer has no text.</source>
+            <translation>Diese Antwort hat keinen Text.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/view/conversation_view.py" />
             <source>Conversation</source>
             <translation>Gespräch</translation>
@@ -1598,6 +1608,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/message_tools.py" />
             <source>Shift+Enter</source>
             <translation>Umschalt+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>This is the first version.</source>
+            <translation>Das ist die erste Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>This is the last version.</source>
+            <translation>Das ist die letzte Version.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
@@ -1663,6 +1683,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/question_view.py" />
             <source>The context is nearly full: what stands above makes room for the next answer.</source>
             <translation>Der Kontext ist fast voll: Was darüber steht, macht Platz für die nächste Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>This question has no text.</source>
+            <translation>Diese Frage hat keinen Text.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/question_view.py" />
@@ -5973,8 +5998,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/words.py" />
-            <source>Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic.</source>
-            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, wie sie OpenAI oder Anthropic fragen.</translation>
+            <source>Editors, scripts and other computers can ask the models that are loaded here, through the APIs of OpenAI, Anthropic and Ollama.</source>
+            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, über die APIs von OpenAI, Anthropic und Ollama.</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />

@@ -151,7 +151,9 @@ def test_a_conversation_has_one_window(window: MainWindow, other: MainWindow, li
     other.conversations.panel.opened.emit(fox)
     assert window.program.front is window, "it comes forward instead"
     assert other.chat.conversation.id == bear
-    assert not menu_entry(window, "A fox?", "Open in new window").isEnabled(), "it has this one"
+    entry = menu_entry(window, "A fox?", "Open in new window")
+    assert not entry.isEnabled(), "it has this one"
+    assert "shown in this window" in entry.toolTip()
     assert not window.actions_.open_in_window.isEnabled()
     menu_entry(other, "A fox?", "Open in new window").trigger()
     assert len(window.program.windows) == 2

@@ -122,7 +122,10 @@ class MessageSelection(QObject):
         if view is not None:
             menu.addSeparator()
             for tool in view.tools:
-                menu.addAction(tool.accessibleName(), tool.click).setEnabled(tool.isEnabled())
+                action = menu.addAction(tool.accessibleName(), tool.click)
+                action.setEnabled(tool.isEnabled())
+                action.setToolTip(tool.toolTip())
+            menu.setToolTipsVisible(not all(each.isEnabled() for each in view.tools))
 
     def _view_of(self, text: MessageText) -> Selectable | None:
         return next((view for _, view in self._existing() if text in view.texts), None)
