@@ -22,8 +22,8 @@ from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, found_words, hit_rows, rows_of
 from app.i18n.translation import tr
-from app.system.plain_text import tip
 from app.i18n.wording import mark
+from app.system.plain_text import tip
 from app.ui.theme import Colors
 from app.ui.widgets import claims_escape, label
 
