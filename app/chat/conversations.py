@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -239,8 +239,9 @@ class Conversations(QObject):
         if record is None:
             return
         start = f"{file_name(record.shown_title)}{FORMATS[0].suffixes[0]}"
-        path = ask_where(self._window, tr("Export conversation"), start, export_filters())
+        path = ask_where(self._window, tr("Export chat"), start, export_filters())
         if path:
+            self.notice_withdrawn.emit(EXCHANGE_NOTICE)
             self.chats.flush_wanted.emit(conversation)
             self._exports.append(path)
             self.archive.export(self.autosave.record(conversation) or record, path)
@@ -251,6 +252,7 @@ class Conversations(QObject):
 
         start = f"Coppice chats {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
         if path := ask_where(self._window, tr("Export all chats"), start, {JSON.kind: JSON.suffixes[0]}):
+            self.notice_withdrawn.emit(EXCHANGE_NOTICE)
             for each in self.autosave.records:
                 self.chats.flush_wanted.emit(each.id)
             number = self.archive.export_all(self.autosave.records, path)
@@ -261,16 +263,16 @@ class Conversations(QObject):
         from app.chat.archive.exchange.formats import import_patterns  # noqa: PLC0415
 
         kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
-        if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
-            self._imports.append(self.archive.import_files(paths, self._chat.beginning))
+        if paths := ask_for_files(self._window, tr("Import chats"), kinds):
+            self._import(paths)
 
     def import_folder(self) -> None:
         """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
         from app.chat.archive.exchange.lm_studio import place  # noqa: PLC0415
 
         start = str(place()) if is_folder(place()) else ""
-        if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):
-            self._imports.append(self.archive.import_files([Path(folder)], self._chat.beginning))
+        if folder := ask_for_folder(self._window, tr("Import folder of chats"), start):
+            self._import([Path(folder)])
 
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
@@ -282,6 +284,11 @@ class Conversations(QObject):
             self.autosave.pin(conversation, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _import(self, paths: Sequence[Path]) -> None:
+        """What became of the last import or export is no longer of interest: one chat is shown, and nothing said."""
+        self.notice_withdrawn.emit(EXCHANGE_NOTICE)
+        self._imports.append(self.archive.import_files(paths, self._chat.beginning))
 
     def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
         """It is shown where the conversation is."""

@@ -477,8 +477,8 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Export conversation</source>
-            <translation>Gespräch exportieren</translation>
+            <source>Export chat</source>
+            <translation>Chat exportieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -492,13 +492,13 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Import a folder of conversations</source>
-            <translation>Einen Ordner mit Chats importieren</translation>
+            <source>Import chats</source>
+            <translation>Chats importieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Import conversations</source>
-            <translation>Gespräche importieren</translation>
+            <source>Import folder of chats</source>
+            <translation>Ordner mit Chats importieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />

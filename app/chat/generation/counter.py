@@ -16,6 +16,7 @@ from engine.protocol.messages import Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
 _PAUSE_PER_COUNT = 2  # and at least so many times as long as the last one took
+_UNKNOWN_MS = 500  # after which what was counted of another conversation is not shown any more
 _TIMEOUT_MS = 10_000  # after which a count is given up, and the next change is counted
 
 
@@ -44,6 +45,10 @@ class TokenCounter(QObject):
         self._timeout.timeout.connect(self._give_up)
         for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.first_read_changed):
             signal.connect(self._on_replaced)
+        self._unknown = QTimer(self, singleShot=True, interval=_UNKNOWN_MS)
+        self._unknown.timeout.connect(lambda: self.use_changed.emit(ContextUse()))
+        chat.conversation_replaced.connect(lambda _: self._unknown.start())
+        self.use_changed.connect(self._unknown.stop)
         chat.answer_changed.connect(self._on_answer_changed)
 
     def follow_draft(self, text: str, attachments: tuple[Attachment, ...], beginning: str = "") -> None:

@@ -42,6 +42,21 @@ def chats(count: int) -> str:
     )
 
 
+def test_what_became_of_the_last_import_is_gone_when_the_next_one_begins(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken, whole = tmp_path / "broken.json", tmp_path / "whole.json"
+    broken.write_text("{")
+    whole.write_text(chats(1))
+    bring_in(desk, qtbot, monkeypatch, broken)
+    qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))
+    withdrawn: list[str] = []
+    desk.conversations.notice_withdrawn.connect(withdrawn.append)
+    bring_in(desk, qtbot, monkeypatch, whole)
+    assert EXCHANGE_NOTICE in withdrawn
+    assert len(desk.told(EXCHANGE_NOTICE)) == 1, "one chat is shown, and nothing said"
+
+
 # ---- exports --------------------------------------------------------------------------------------------------------
 
 

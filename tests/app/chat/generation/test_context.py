@@ -63,6 +63,18 @@ def test_what_is_written_is_counted_once_however_many_keys(desk: Desk, qtbot: Qt
     assert desk.uses[-1] == ContextUse(17, 2048, 512)
 
 
+def test_what_was_counted_of_another_chat_is_not_shown_for_one_that_takes_long(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter.follow_draft("Why?", ())
+    wait_for_count(desk, qtbot)
+    desk.link.tell_count(17)
+    desk.counter._unknown.setInterval(1)
+    desk.chat.show_conversation(Conversation())
+    qtbot.waitUntil(lambda: desk.uses[-1] == ContextUse())
+    wait_for_count(desk, qtbot, 2)
+    desk.link.tell_count(12)
+    assert desk.uses[-1] == ContextUse(12, 2048, 512)
+
+
 def test_one_count_at_a_time_and_the_last_word_is_counted(desk: Desk, qtbot: QtBot) -> None:
     desk.counter.follow_draft("one", ())
     wait_for_count(desk, qtbot)
