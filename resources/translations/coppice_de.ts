@@ -838,6 +838,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
+            <source>Choose a preset first, or save one.</source>
+            <translation>Wählen Sie zuerst eine Vorlage, oder speichern Sie eine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Delete</source>
             <translation>Löschen</translation>
         </message>
@@ -910,6 +915,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/popover.py" />
             <source>{text} preset</source>
             <translation>Vorlage: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>“{name}” has these settings now.</source>
+            <translation>„{name}“ hat jetzt diese Einstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>“{name}” was deleted.</source>
+            <translation>„{name}“ wurde gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/presets.py" />

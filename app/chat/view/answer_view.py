@@ -17,7 +17,7 @@ from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownVi
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.answer_figures import FiguresRow
-from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited, offer
+from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited
 from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
@@ -25,7 +25,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.widgets import announce, copy_text, quiet_tool, say_beside
+from app.ui.widgets import announce, copy_text, offer, quiet_tool, say_beside
 
 _NO_TEXT = mark("This answer has no text.")
 _NARROW = 660  # pixels: the figures go below the tools, so that they are one line
@@ -360,6 +360,7 @@ class AnswerView(QWidget):
         offer(self.compare_tool, tr("Compare answers"), lacks)
         offer(self.branch_tool, tr("Branch from here into a new chat"), waits or lacks)
         delete = tr("Delete this version") if self._has_versions else tr("Delete question and answer")
+        self.delete_tool.setAccessibleName(delete)
         offer(self.delete_tool, delete, waits)
 
     def _show_tools(self) -> None:

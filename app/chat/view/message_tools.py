@@ -24,7 +24,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon, reading_font
-from app.ui.widgets import claims_escape, label, quiet_tool, say_beside, submits
+from app.ui.widgets import claims_escape, label, offer, quiet_tool, say_beside, submits
 
 WAITS = mark("An answer is under way: wait for its end, or stop it.")
 
@@ -160,14 +160,6 @@ class MessageEditor(QWidget):
         is_whole = bool(self.field.toPlainText().strip()) and not self.tray.is_reading
         self.accept.setEnabled(is_whole and not self._is_answering)
         self.accept.setToolTip(tip(tr(WAITS) if self._is_answering else self._accept_tip))
-
-
-def offer(tool: QToolButton, name: str, hindrance: str = "") -> None:
-    """Have a tool do what its name says, or be off and say what hinders it; empty for nothing."""
-    tool.setEnabled(not hindrance)
-    tool.setAccessibleName(name)
-    tool.setAccessibleDescription(hindrance)
-    tool.setToolTip(tip(f"{name}\n{hindrance}" if hindrance else name))
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:

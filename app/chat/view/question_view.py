@@ -12,12 +12,12 @@ from app.chat.history.message import TEXT, Message, Version
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.layout_cost import is_long
-from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited, offer
+from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
-from app.ui.widgets import copy_text, quiet_tool
+from app.ui.widgets import copy_text, offer, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView

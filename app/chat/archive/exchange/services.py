@@ -34,7 +34,8 @@ def as_usual(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same as `{"title", "messages": [{"role", "content", "model"}]}`; no messages where nothing was said."""
     read = _chatgpt if _is_chatgpt(document) else _claude if _is_claude(document) else _open_webui
     messages = [each for each in read(document) if each["content"].strip()]
-    return {"title": document.get("title") or document.get("name"), "messages": messages}
+    title = document.get("title") or document.get("name") or _table(document.get("chat")).get("title")
+    return {"title": title, "messages": messages}
 
 
 def _is_chatgpt(document: Any) -> bool:

@@ -57,7 +57,7 @@ def open_webui() -> dict[str, Any]:
         "c": {"id": "c", "parentId": "a", "role": "assistant", "content": "Four.", "model": "gpt-x"},
     }
     chat = {"history": {"messages": messages, "currentId": "c"}, "messages": []}
-    return {"title": "Sums", "created_at": int(WHEN), "updated_at": int(WHEN) + 60, "pinned": True, "chat": chat}
+    return {"created_at": int(WHEN), "updated_at": int(WHEN) + 60, "pinned": True, "chat": {"title": "Sums", **chat}}
 
 
 def read(path: Path, document: object) -> list[ReadChat]:
