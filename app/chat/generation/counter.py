@@ -84,7 +84,7 @@ class TokenCounter(QObject):
         self._ask_again()
 
     def _on_replaced(self, *_: object) -> None:
-        """What is being found out is of something else."""
+        """What is being found out is of something else, such as an answer that was not whole yet."""
         self._foreseeing = None
         self.request()
 
@@ -129,7 +129,7 @@ class TokenCounter(QObject):
         """While an answer grows, its own figures tell."""
         figures = answer.statistics
         if answer.ending.is_final:
-            self.request()
+            self._on_replaced()
         elif figures is not None and figures.prompt_tokens:
             self._show(figures.prompt_tokens + figures.new_tokens)
 

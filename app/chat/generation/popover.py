@@ -127,6 +127,7 @@ class PresetRow(QWidget):
 
     def _on_delete(self) -> None:
         self._try(self._delete)
+        self.undo.setFocus()  # what was pressed is off now
 
     def _delete(self) -> None:
         words = tr("“{name}” was deleted.").format(name=self._chosen)

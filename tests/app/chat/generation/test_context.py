@@ -108,6 +108,21 @@ def test_a_growing_answer_tells_by_its_own_figures(desk: Desk) -> None:
     assert desk.uses[-1] == ContextUse(104, 2048, 0)
 
 
+def test_what_was_counted_before_the_end_of_an_answer_is_not_shown_behind_it(desk: Desk, qtbot: QtBot) -> None:
+    desk.chat.ask("one")
+    desk.link.answer(Prefilled(desk.link.last_question.id, 100, 0, 0.1))
+    desk.counter.follow_draft("", ())
+    wait_for_count(desk, qtbot)
+    desk.link.say("a", "b")
+    desk.link.finish()
+    shown = desk.uses[-1]
+    desk.link.tell_count(17)
+    assert desk.uses[-1] == shown
+    wait_for_count(desk, qtbot, 2)
+    desk.link.tell_count(105)
+    assert desk.uses[-1].tokens == 105
+
+
 def test_a_growing_answer_of_an_engine_elsewhere_that_counts(desk: Desk, qtbot: QtBot) -> None:
     desk.counter.on_engine_state(EngineState(Phase.READY, host="elsewhere"))
     desk.counter.follow_draft("one", ())
