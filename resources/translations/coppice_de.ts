@@ -4499,8 +4499,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Cancel the download</source>
+            <translation>Download abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Cancel the download of {name}?</source>
+            <translation>Download von {name} abbrechen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Download again</source>
+            <translation>Neu herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Go on downloading</source>
+            <translation>Weiter herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Of the {size} that have arrived, what belongs to files that are not complete is deleted. “Pause” keeps it.</source>
+            <translation>Von den {size}, die angekommen sind, wird gelöscht, was zu unvollständigen Dateien gehört. „Pause“ behält es.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
@@ -4854,6 +4879,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Delete its files</source>
+            <translation>Seine Dateien löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
             <source>Delete {name}?</source>
             <translation>{name} löschen?</translation>
         </message>
@@ -4861,11 +4896,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>Delete…</source>
             <translation>Löschen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/local_page.py" />
-            <source>Download again</source>
-            <translation>Neu herunterladen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4891,6 +4921,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>It belongs to {app}, which shares it with Coppice: delete it there.</source>
             <translation>Es gehört {app} und wird von Coppice nur mitbenutzt: Löschen Sie es dort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>It comes with Coppice.</source>
+            <translation>Es gehört zu Coppice.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4926,6 +4961,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>Read all files again and compare them with the checksums that they came with</source>
             <translation>Alle Dateien neu lesen und mit den mitgelieferten Prüfsummen vergleichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Show its files</source>
+            <translation>Seine Dateien zeigen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4976,6 +5016,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>{name} is as it was downloaded: {size} verified.</source>
             <translation>{name} ist, wie es heruntergeladen wurde: {size} geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} is being verified.</source>
+            <translation>{name} wird gerade geprüft.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -11622,11 +11667,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/desk.py" />
             <source>Ask again.</source>
             <translation>Fragen Sie noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/desk.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
