@@ -4525,7 +4525,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>Of the {size} that have arrived, what belongs to files that are not complete is deleted. “Pause” keeps it.</source>
-            <translation>Von den {size}, die angekommen sind, wird gelöscht, was zu unvollständigen Dateien gehört. „Pause“ behält es.</translation>
+            <translation>Von den {size}, die angekommen sind, wird gelöscht, was zu unvollständigen Dateien gehört. „Anhalten“ behält es.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
