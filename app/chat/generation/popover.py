@@ -204,7 +204,9 @@ class GenerationPopover(QFrame):
         self.presets.forget_lost()
         self._show_error("")
         screen = button.screen().availableGeometry()
-        self.setFixedWidth(min(max(_WIDTH, self._width_of_body() + 2 * _MARGIN), screen.width()))
+        self.ensurePolished()  # else its frame has no width yet
+        around = 2 * (_MARGIN + self.frameWidth())
+        self.setFixedWidth(min(max(_WIDTH, self._width_of_body() + around), screen.width()))
         self._fit(screen.height())
         corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         left = max(screen.left(), min(corner.x() - self.width(), screen.right() - self.width()))
