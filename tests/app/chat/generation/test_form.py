@@ -165,7 +165,7 @@ def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
 def test_a_bar_that_scrolls_the_fields_covers_none_of_them(
     theme: Theme, settings: SettingsFile, popover: GenerationPopover, qtbot: QtBot
 ) -> None:
-    settings.change(text_size=170)
+    settings.change(text_size=200)
     theme.follow(settings.current)
     button = QPushButton("Settings")
     qtbot.addWidget(button)
