@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Switch, Text, Whole
 from app.ui.file_dialogs import ask_for_folder
-from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole
+from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole, offer
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
 
@@ -235,10 +235,14 @@ class FoldersEditor(Editor):
         buttons.addWidget(self.remove)
         buttons.addStretch(1)
         self._row.addLayout(buttons)
-        self._list.currentRowChanged.connect(lambda row: self.remove.setEnabled(row >= 0))
-        self.remove.setEnabled(False)
+        self._list.currentRowChanged.connect(self._offer_to_remove)
+        self._offer_to_remove(-1)
         self.add.clicked.connect(self._on_add)
         self.remove.clicked.connect(self._on_remove)
+
+    def _offer_to_remove(self, row: int) -> None:
+        lacks = "" if row >= 0 else tr("Choose a folder of the list first.")
+        offer(self.remove, tr("Take the chosen folder off the list; its files stay"), lacks)
 
     def value(self) -> tuple[str, ...]:
         """The paths."""

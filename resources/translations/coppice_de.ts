@@ -384,6 +384,11 @@
             <translation>Es ist kein Modell da, das antworten könnte</translation>
         </message>
         <message>
+            <location filename="../../app/chat/composer/composer.py" />
+            <source>Write something first.</source>
+            <translation>Schreiben Sie erst etwas.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/composer/fields.py" />
             <source>Ask something</source>
             <translation>Fragen Sie etwas</translation>
@@ -599,6 +604,11 @@
             <location filename="../../app/chat/finding/bar.py" />
             <source>Nothing found</source>
             <translation>Nichts gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Nothing is looked for.</source>
+            <translation>Es wird nichts gesucht.</translation>
         </message>
         <message>
             <location filename="../../app/chat/finding/bar.py" />
@@ -1156,6 +1166,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/panel.py" />
             <source>Chat</source>
             <translation>Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Bring back the chats that are chosen</source>
+            <translation>Die gewählten Chats zurückholen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Choose a chat first.</source>
+            <translation>Wählen Sie zuerst einen Chat.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
@@ -1902,6 +1922,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/dialog.py" />
+            <source>An answer is being written: wait for its end, or cancel it.</source>
+            <translation>Eine Antwort wird geschrieben: Warten Sie ihr Ende ab, oder brechen Sie sie ab.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
             <source>Close</source>
             <translation>Schließen</translation>
         </message>
@@ -1909,6 +1934,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/comparison/dialog.py" />
             <source>Copy as text</source>
             <translation>Als Text kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>Copy both answers with their figures</source>
+            <translation>Beide Antworten mit ihren Zahlen kopieren</translation>
         </message>
         <message>
             <location filename="../../app/comparison/dialog.py" />
@@ -4579,6 +4609,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
+            <source>Choose an engine first.</source>
+            <translation>Wählen Sie zuerst eine Engine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
             <source>Connect again</source>
             <translation>Neu verbinden</translation>
         </message>
@@ -4606,6 +4641,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/engines_page.py" />
             <source>In use</source>
             <translation>In Gebrauch</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>It is in use.</source>
+            <translation>Sie wird gerade benutzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>It is this computer itself.</source>
+            <translation>Es ist dieser Rechner selbst.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -5335,6 +5380,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Give it a name first.</source>
+            <translation>Geben Sie ihr zuerst einen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
             <source>It is kept in the system's keyring, and sent to this address alone.</source>
             <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
         </message>
@@ -5395,6 +5445,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Write the address of the engine first.</source>
+            <translation>Geben Sie zuerst die Adresse der Engine ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
             <source>{engine} answers, with {count} models.</source>
             <translation>{engine} antwortet, mit {count} Modellen.</translation>
         </message>
@@ -5435,6 +5490,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
+            <source>Nothing was changed.</source>
+            <translation>Es wurde nichts geändert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
             <source>Preferences</source>
             <translation>Einstellungen</translation>
         </message>
@@ -5442,6 +5502,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/dialog.py" />
             <source>Search options</source>
             <translation>Optionen suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>Use what is set, and stay here</source>
+            <translation>Übernehmen, was eingestellt ist, und hier bleiben</translation>
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
@@ -5457,6 +5522,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/editors.py" />
             <source>Choose a folder</source>
             <translation>Ordner wählen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/editors.py" />
+            <source>Choose a folder of the list first.</source>
+            <translation>Wählen Sie zuerst einen Ordner der Liste.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/editors.py" />
+            <source>Take the chosen folder off the list; its files stay</source>
+            <translation>Den gewählten Ordner von der Liste nehmen; seine Dateien bleiben</translation>
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
@@ -5680,6 +5755,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>Keep the access token in the system's keyring</source>
+            <translation>Das Zugangstoken im Schlüsselbund des Systems aufbewahren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>Local server</source>
             <translation>Lokaler Server</translation>
         </message>
@@ -5740,6 +5820,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>The keyring has none.</source>
+            <translation>Im Schlüsselbund ist keines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>The server is switched on and off in a window of its own, which has its key and its log too.</source>
             <translation>Der Server wird in einem eigenen Fenster ein- und ausgeschaltet; dort sind auch sein Schlüssel und sein Protokoll.</translation>
         </message>
@@ -5752,6 +5837,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/pages.py" />
             <source>What the window and the engine had to report.</source>
             <translation>Was Fenster und Rechenprozess zu melden hatten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Write or paste a token first.</source>
+            <translation>Geben Sie zuerst ein Token ein.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -5920,8 +6010,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
+            <source>Nobody has asked yet.</source>
+            <translation>Noch hat niemand gefragt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
             <source>Nobody has asked yet. Requests appear here while the server is on.</source>
             <translation>Noch hat niemand gefragt. Anfragen erscheinen hier, solange der Server eingeschaltet ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>None is over yet.</source>
+            <translation>Noch ist keine vorbei.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
@@ -6037,6 +6137,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/server/settings_page.py" />
             <source>Show the key</source>
             <translation>Schlüssel zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>There is no key.</source>
+            <translation>Es gibt keinen Schlüssel.</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
@@ -8121,6 +8226,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same probabilities.</source>
             <translation>Die Texte unterscheiden sich, was bei Temperatur {temperature} vorkommt: Token werden zufällig gezogen, aus denselben Wahrscheinlichkeiten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>There is no answer that is over yet.</source>
+            <translation>Es gibt noch keine Antwort, die zu Ende ist.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -12197,11 +12307,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/chat_template.py" />
             <source>Write a message first.</source>
             <translation>Schreiben Sie erst eine Nachricht.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/chat_template.py" />
-            <source>Write something first.</source>
-            <translation>Schreiben Sie erst etwas.</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
