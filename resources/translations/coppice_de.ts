@@ -849,7 +849,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/generation/popover.py" />
             <source>Choose a preset first, or save one.</source>
-            <translation>Wählen Sie zuerst eine Vorlage, oder speichern Sie eine.</translation>
+            <translation>Wählen Sie erst eine Vorlage, oder speichern Sie eine.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
@@ -1175,7 +1175,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Choose a chat first.</source>
-            <translation>Wählen Sie zuerst einen Chat.</translation>
+            <translation>Wählen Sie erst einen Chat.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
@@ -4610,7 +4610,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Choose an engine first.</source>
-            <translation>Wählen Sie zuerst eine Engine.</translation>
+            <translation>Wählen Sie erst eine Engine.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -5381,7 +5381,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>Give it a name first.</source>
-            <translation>Geben Sie ihr zuerst einen Namen.</translation>
+            <translation>Geben Sie ihr erst einen Namen.</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
@@ -5446,7 +5446,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>Write the address of the engine first.</source>
-            <translation>Geben Sie zuerst die Adresse der Engine ein.</translation>
+            <translation>Geben Sie erst die Adresse der Engine ein.</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
@@ -5526,7 +5526,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/editors.py" />
             <source>Choose a folder of the list first.</source>
-            <translation>Wählen Sie zuerst einen Ordner der Liste.</translation>
+            <translation>Wählen Sie erst einen Ordner der Liste.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
@@ -5841,7 +5841,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/pages.py" />
             <source>Write or paste a token first.</source>
-            <translation>Geben Sie zuerst ein Token ein.</translation>
+            <translation>Geben Sie erst ein Token ein.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
