@@ -23,6 +23,7 @@ from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.view.conversation_view import ConversationView
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.paths import is_folder
 from app.ui.actions import Actions
 from app.ui.file_dialogs import ask_for_files, ask_for_folder, ask_where
@@ -42,6 +43,7 @@ EXCHANGE_NOTICE = "conversation-exchange"
 IMPORT_NOTICE = "conversation-import"
 EXPORT_NOTICE = "conversations-export"
 
+_ELSEWHERE = mark("Choose another place, or make room there.")
 _MOST_NAMED = 3  # files that an import could not read, or chats that an export could not
 _QUIET_SECONDS = 1.0  # of an export, before its progress is told
 
@@ -351,7 +353,7 @@ class Conversations(QObject):
             return
         self._exports.remove(path)
         words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
-        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
+        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, tr(_ELSEWHERE)))
 
     def _on_export_progressed(self, number: int, so_far: "Exported") -> None:
         """One that is over at once needs no notice of its progress."""
@@ -383,7 +385,7 @@ def _export_notice(result: "Exported") -> Notice:
     """What came of an export of all chats."""
     if result.reason:
         words = tr("{path} could not be written: {reason}.").format(path=result.path, reason=result.reason)
-        return Notice(EXCHANGE_NOTICE, words)
+        return Notice(EXCHANGE_NOTICE, words, tr(_ELSEWHERE))
     if result.is_stopped:
         return Notice(EXCHANGE_NOTICE, tr("The export was stopped; no file was written."), tone=Tone.HINT)
     words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
@@ -412,6 +414,8 @@ def _import_notice(result: "Imported") -> Notice:
     if not result.problems:
         return Notice(EXCHANGE_NOTICE, words, " ".join(hints), tone=Tone.HINT)
     hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
+    if len(result.problems) > _MOST_NAMED:
+        hints.append(tr("In %n more files something could not be read.", n=len(result.problems) - _MOST_NAMED))
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))
     return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

@@ -155,6 +155,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
+            <source>the disk is full</source>
+            <translation>die Platte ist voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
             <source>there is not enough memory</source>
             <translation>der Arbeitsspeicher reicht nicht</translation>
         </message>
@@ -457,6 +462,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Choose another place, or make room there.</source>
+            <translation>Wählen Sie einen anderen Ort, oder schaffen Sie dort Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Conversations ({patterns})</source>
             <translation>Chats ({patterns})</translation>
         </message>
@@ -509,6 +519,14 @@
             <location filename="../../app/chat/conversations.py" />
             <source>Importing {name}: {share} read, conversations so far: {count}.</source>
             <translation>{name} wird importiert: {share} gelesen, Gespräche bisher: {count}.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>In %n more files something could not be read.</source>
+            <translation>
+                <numerusform>In %n weiteren Datei konnte etwas nicht gelesen werden.</numerusform>
+                <numerusform>In %n weiteren Dateien konnte etwas nicht gelesen werden.</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />

@@ -13,6 +13,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.history.message import Attachment
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.background import attempt
@@ -104,7 +105,7 @@ def read_attachment(path: Path) -> Attachment:
     try:
         content = _read_bytes(path)
     except OSError as error:
-        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
     if _PDF in content[:1024]:
         text, note = read_pdf(content, LARGEST_TEXT, time.monotonic() + TIMEOUT_SECONDS)
         return Attachment(well_formed(path.name), well_formed(text), note)

@@ -19,6 +19,7 @@ from app.chat.archive.exchange.whole_chat import Parts, is_whole, read_whole, wr
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system import json_text as json
@@ -342,7 +343,7 @@ def write_copies(
             write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
             written += 1
     except OSError as error:
-        return written, error.strerror or str(error)
+        return written, reason_text(error)
     return written, ""
 
 
@@ -364,4 +365,4 @@ def read_conversations(path: Path) -> Iterator[ReadChat]:
         with open_ordinary(path) as file:
             yield from _format_of(path, JSON).read(file, max(size, 1))
     except OSError as error:
-        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
