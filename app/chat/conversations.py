@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.view.conversation_view import ConversationView
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.paths import is_folder
 from app.ui.actions import Actions
 from app.ui.file_dialogs import ask_for_files, ask_for_folder, ask_where
@@ -42,6 +43,7 @@ EXCHANGE_NOTICE = "conversation-exchange"
 IMPORT_NOTICE = "conversation-import"
 EXPORT_NOTICE = "conversations-export"
 
+_ELSEWHERE = mark("Choose another place, or make room there.")
 _MOST_NAMED = 3  # files that an import could not read, or chats that an export could not
 _QUIET_SECONDS = 1.0  # of an export, before its progress is told
 
@@ -239,8 +241,9 @@ class Conversations(QObject):
         if record is None:
             return
         start = f"{file_name(record.shown_title)}{FORMATS[0].suffixes[0]}"
-        path = ask_where(self._window, tr("Export conversation"), start, export_filters())
+        path = ask_where(self._window, tr("Export chat"), start, export_filters())
         if path:
+            self.notice_withdrawn.emit(EXCHANGE_NOTICE)
             self.chats.flush_wanted.emit(conversation)
             self._exports.append(path)
             self.archive.export(self.autosave.record(conversation) or record, path)
@@ -251,6 +254,7 @@ class Conversations(QObject):
 
         start = f"Coppice chats {QDate.currentDate().toString(Qt.DateFormat.ISODate)}{JSON.suffixes[0]}"
         if path := ask_where(self._window, tr("Export all chats"), start, {JSON.kind: JSON.suffixes[0]}):
+            self.notice_withdrawn.emit(EXCHANGE_NOTICE)
             for each in self.autosave.records:
                 self.chats.flush_wanted.emit(each.id)
             number = self.archive.export_all(self.autosave.records, path)
@@ -261,16 +265,16 @@ class Conversations(QObject):
         from app.chat.archive.exchange.formats import import_patterns  # noqa: PLC0415
 
         kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
-        if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
-            self._imports.append(self.archive.import_files(paths, self._chat.beginning))
+        if paths := ask_for_files(self._window, tr("Import chats"), kinds):
+            self._import(paths)
 
     def import_folder(self) -> None:
         """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
         from app.chat.archive.exchange.lm_studio import place  # noqa: PLC0415
 
         start = str(place()) if is_folder(place()) else ""
-        if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):
-            self._imports.append(self.archive.import_files([Path(folder)], self._chat.beginning))
+        if folder := ask_for_folder(self._window, tr("Import folder of chats"), start):
+            self._import([Path(folder)])
 
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
@@ -282,6 +286,11 @@ class Conversations(QObject):
             self.autosave.pin(conversation, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _import(self, paths: Sequence[Path]) -> None:
+        """What became of the last import or export is no longer of interest: one chat is shown, and nothing said."""
+        self.notice_withdrawn.emit(EXCHANGE_NOTICE)
+        self._imports.append(self.archive.import_files(paths, self._chat.beginning))
 
     def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
         """It is shown where the conversation is."""
@@ -344,7 +353,7 @@ class Conversations(QObject):
             return
         self._exports.remove(path)
         words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
-        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
+        self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, tr(_ELSEWHERE)))
 
     def _on_export_progressed(self, number: int, so_far: "Exported") -> None:
         """One that is over at once needs no notice of its progress."""
@@ -376,7 +385,7 @@ def _export_notice(result: "Exported") -> Notice:
     """What came of an export of all chats."""
     if result.reason:
         words = tr("{path} could not be written: {reason}.").format(path=result.path, reason=result.reason)
-        return Notice(EXCHANGE_NOTICE, words)
+        return Notice(EXCHANGE_NOTICE, words, tr(_ELSEWHERE))
     if result.is_stopped:
         return Notice(EXCHANGE_NOTICE, tr("The export was stopped; no file was written."), tone=Tone.HINT)
     words = tr("%n chats were exported to {path}.", n=result.count).format(path=result.path)
@@ -405,6 +414,8 @@ def _import_notice(result: "Imported") -> Notice:
     if not result.problems:
         return Notice(EXCHANGE_NOTICE, words, " ".join(hints), tone=Tone.HINT)
     hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
+    if len(result.problems) > _MOST_NAMED:
+        hints.append(tr("In %n more files something could not be read.", n=len(result.problems) - _MOST_NAMED))
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))
     return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

@@ -20,7 +20,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.ui.colors import Colors
 from app.ui.throttle import Throttle
-from app.ui.widgets import copy_text, fill, fit_screen, label
+from app.ui.widgets import copy_text, fill, fit_screen, label, offer
 
 _SIZE = QSize(1040, 780)
 _ABOVE = 0.3  # of the height of a text that stands above what was sought
@@ -149,7 +149,8 @@ class ComparisonDialog(QDialog):
         self.figures.show_rows(figure_rows(one, other))
         self._show_words(one, other, running)
         self.playback.set_duration(0.0 if running else max((each.seconds for each in (one, other) if each), default=0))
-        self.copy.setEnabled(not running)
+        waits = tr("An answer is being written: wait for its end, or cancel it.") if running else ""
+        offer(self.copy, tr("Copy both answers with their figures"), waits)
         self._point(self._pointed)
 
     def _show_words(self, one: Transcript | None, other: Transcript | None, running: bool) -> None:

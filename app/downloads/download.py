@@ -88,6 +88,7 @@ class Download:
         if self.plan is not None:
             destination = self._destination(self._dependencies.find_place(), self.plan)
             destination.clear(self.plan.files)
+            self._tracker.discarded(self.plan)
         self._tracker.stop(State.CANCELLED)
 
     def measure(self) -> None:

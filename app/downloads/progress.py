@@ -191,6 +191,13 @@ class Tracker:
             self._there = {name: count for name, count in self._there.items() if name in names}
             self._progress = replace(self._progress, bytes_total=plan.bytes)
 
+    def discarded(self, plan: "Plan") -> None:
+        """What was partial is gone; files that were complete are there."""
+        whole = {file.name for file in plan.files if self._there.get(file.name) == file.bytes}
+        with self._lock:
+            self._there = {name: count for name, count in self._there.items() if name in whole}
+            self._progress = replace(self._progress, file_bytes=0, bytes_done=sum(self._there.values()))
+
     def found(self, file: "RemoteFile", count: int) -> None:
         """So much of a file is on the disk, from this session or an earlier one."""
         with self._lock:

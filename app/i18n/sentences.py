@@ -5,7 +5,7 @@ from pathlib import Path
 from app.i18n.number_text import Number, localised
 from app.i18n.translation import tr
 from engine.errors import CoppiceError
-from engine.protocol.sentences import Amount, Sentence, Value
+from engine.protocol.sentences import Amount, Sentence, Value, reason_of
 
 
 def translated(*sentences: str) -> str:
@@ -19,6 +19,11 @@ def error_text(error: BaseException) -> str:
         return translated(error.message, error.hint)
     said = str(error) or type(error).__name__
     return translated(error.args[0]) if error.args and error.args[0] == said else said
+
+
+def reason_text(error: BaseException) -> str:
+    """Why something failed, to stand behind a colon: what the system says of itself, in the person's language."""
+    return translated(reason_of(error)) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
 def without_folders(text: str) -> str:

@@ -1,6 +1,7 @@
 """The downloads as the window sees them: what they are doing, in one signal, at most ten times a second."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -23,6 +24,7 @@ class DownloadLink(QObject):
     """
 
     changed = Signal(tuple)
+    restored = Signal(tuple)  # what earlier sessions have not finished is among these now
     ended = Signal(Progress)
 
     def __init__(self, queue: DownloadQueue, parent: QObject | None = None) -> None:
@@ -78,8 +80,13 @@ class DownloadLink(QObject):
         now = self._queue.snapshot()
         if not restoring and not any(each.state.is_running or each.state is State.QUEUED for each in now):
             self._timer.stop()
-        if now == self.downloads:
-            return
+        if now != self.downloads:
+            self._tell(now, before)
+        if self._restoring is not None and not restoring:
+            self._restoring = None
+            self.restored.emit(now)
+
+    def _tell(self, now: tuple[Progress, ...], before: Mapping[int, State]) -> None:
         self.downloads = now
         self.changed.emit(now)
         for each in now:

@@ -62,7 +62,7 @@ class ModelsFeature(QObject):
         self._state = EngineState()
         self._ready: LoadOptions | None = None
         self._loaded: LoadOptions | None = None
-        self._started = self._offered = False
+        self._started = False
         self._memory = TermsMemory(settings)
         self._library: ModelLibrary | None = None
         self._dialog: ModelsDialog | None = None
@@ -70,7 +70,7 @@ class ModelsFeature(QObject):
         queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self.tokens.secret))
         self.downloads = DownloadLink(queue, self)
         self.pair_downloads = PairDownloads(self.downloads, self)
-        self.downloads.changed.connect(self._offer_to_resume)
+        self.downloads.restored.connect(self._offer_to_resume)
         self.downloads.ended.connect(self._on_ended)
         self.pair_downloads.ready.connect(self._on_ready)
 
@@ -232,10 +232,8 @@ class ModelsFeature(QObject):
 
     def _offer_to_resume(self, downloads: tuple[Progress, ...]) -> None:
         """Once, at the start."""
-        if self._offered:
-            return
-        self._offered = True
-        names = [each.request.source for each in downloads if each.state is State.PAUSED]
+        rest = (each for each in downloads if each.state is State.PAUSED and not each.message)
+        names = [each.request.source for each in rest]
         if names:
             words = tr("Not finished the last time: the download of {models}.").format(models=", ".join(names))
             self.notice_raised.emit(

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.preferences.page import OptionsPage, changes
 from app.settings.store import SettingsFile
-from app.ui.widgets import fit_screen, label
+from app.ui.widgets import fit_screen, label, offer
 
 _SIZE = QSize(860, 620)
 _LIST_WIDTH, _AROUND_NAMES = 210, 12  # pixels
@@ -152,7 +152,8 @@ class PreferencesDialog(QDialog):
         super().keyPressEvent(event)
 
     def _show_buttons(self) -> None:
-        self.apply_button.setEnabled(any(page.save() for page in self.pages))
+        is_changed = any(page.save() for page in self.pages)
+        offer(self.apply_button, tr("Use what is set, and stay here"), "" if is_changed else tr("Nothing was changed."))
 
     def _on_page(self, row: int) -> None:
         if row >= 0:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Switch, Text, Whole
 from app.ui.file_dialogs import ask_for_folder
-from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole
+from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole, offer
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
 
@@ -107,13 +107,28 @@ class NameEditor(Editor):
         self._list.setCurrentIndex(max(0, self._list.findData(value)))
 
 
+class _WholeField(WheellessWhole):
+    """As wide as others, and wider where letters are large: a fixed width would cut them off."""
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """What its words need."""
+        return super().sizeHint().expandedTo(QSize(_NUMBER_WIDTH, 0))
+
+
+class _DecimalField(WheellessDecimal):
+    """The same with decimals."""
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """What its words need."""
+        return super().sizeHint().expandedTo(QSize(_NUMBER_WIDTH, 0))
+
+
 class WholeEditor(Editor):
     """A number with arrows; the range is the option's."""
 
     def __init__(self, option: Whole) -> None:
-        self._number = WheellessWhole()
+        self._number = _WholeField()
         super().__init__(self._number)
-        self._number.setFixedWidth(_NUMBER_WIDTH)
         self._number.setRange(option.smallest, option.largest)
         self._number.setSingleStep(option.step)
         self._number.setSuffix(tr(option.unit) if option.unit else "")
@@ -133,9 +148,8 @@ class DecimalEditor(Editor):
     """The same with decimals."""
 
     def __init__(self, option: Decimal) -> None:
-        self._number = WheellessDecimal()
+        self._number = _DecimalField()
         super().__init__(self._number)
-        self._number.setFixedWidth(_NUMBER_WIDTH)
         self._number.setDecimals(option.decimals)
         self._number.setRange(option.smallest, option.largest)
         self._number.setSingleStep(option.step)
@@ -221,10 +235,14 @@ class FoldersEditor(Editor):
         buttons.addWidget(self.remove)
         buttons.addStretch(1)
         self._row.addLayout(buttons)
-        self._list.currentRowChanged.connect(lambda row: self.remove.setEnabled(row >= 0))
-        self.remove.setEnabled(False)
+        self._list.currentRowChanged.connect(self._offer_to_remove)
+        self._offer_to_remove(-1)
         self.add.clicked.connect(self._on_add)
         self.remove.clicked.connect(self._on_remove)
+
+    def _offer_to_remove(self, row: int) -> None:
+        lacks = "" if row >= 0 else tr("Choose a folder of the list first.")
+        offer(self.remove, tr("Take the chosen folder off the list; its files stay"), lacks)
 
     def value(self) -> tuple[str, ...]:
         """The paths."""

@@ -10,7 +10,7 @@ from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.preferences.page import OptionsPage
 from app.settings.preferences import MEMORY
-from app.ui.widgets import fill, label
+from app.ui.widgets import fill, label, offer
 
 
 class KeptController(Protocol):
@@ -33,11 +33,11 @@ class KeptBox(QWidget):
         self.taken = label("", tr("Looking at what is kept…"), self)
         self.delete = QPushButton(tr("Delete now…"), self)
         self.delete.setAccessibleName(tr("Delete what is kept of all chats"))
-        self.delete.setEnabled(False)
         fill(self, (self.taken, self.delete), 8)
         layout = self.layout()
         assert layout is not None, "it was filled"
         layout.setAlignment(self.delete, Qt.AlignmentFlag.AlignLeading)
+        offer(self.delete, self.delete.accessibleName(), self.taken.text())
         self.question = self._build_question()
         self.delete.clicked.connect(self.question.open)
         self.confirm.clicked.connect(controller.forget_all)
@@ -60,7 +60,7 @@ class KeptBox(QWidget):
     def _show(self, nbytes: int) -> None:
         words = tr("What is kept of chats takes {size} now.").format(size=size_text(nbytes))
         self.taken.setText(words if nbytes else tr("Nothing is kept of any chat now."))
-        self.delete.setEnabled(nbytes > 0)
+        offer(self.delete, self.delete.accessibleName(), "" if nbytes else self.taken.text())
 
 
 class MemoryPage(OptionsPage):

@@ -23,7 +23,7 @@ from app.preferences.page import OptionsPage
 from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MODELS, NETWORK, SERVER, SPECULATION
 from app.settings.store import SettingsFile
 from app.system.paths import Folders, is_folder
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, label, offer, row_of
 
 
 class PlaceRow(QWidget):
@@ -98,10 +98,8 @@ class TokenBox(QWidget):
         self.field.setAccessibleName(title.text())
         self.field.setAccessibleDescription(about)
         self.keep = QPushButton(tr("Keep in keyring"), self)
-        self.keep.setEnabled(False)
         self.forget = QPushButton(tr("Remove"), self)
         self.forget.setAccessibleName(tr("Remove the access token from the keyring"))
-        self.forget.setEnabled(False)
         row = QHBoxLayout()
         for widget in (self.field, self.keep, self.forget):
             row.addWidget(widget)
@@ -112,7 +110,9 @@ class TokenBox(QWidget):
             column.addWidget(each)
         column.addLayout(row)
         column.addWidget(self.error)
-        self.field.textChanged.connect(lambda text: self.keep.setEnabled(bool(text.strip())))
+        self.field.textChanged.connect(self._offer_to_keep)
+        self._offer_to_keep("")
+        self._offer_to_forget(False)
         self.field.returnPressed.connect(self._on_keep)
         self.keep.clicked.connect(self._on_keep)
         self.forget.clicked.connect(controller.forget)
@@ -133,7 +133,15 @@ class TokenBox(QWidget):
         self.error.hide()
         words = tr("{token}, from {origin}").format(token=masked, origin=origin)
         self.state.setText(words if masked else tr("There is none."))
-        self.forget.setEnabled(can_forget)
+        self._offer_to_forget(can_forget)
+
+    def _offer_to_keep(self, text: str) -> None:
+        lacks = "" if text.strip() else tr("Write or paste a token first.")
+        offer(self.keep, tr("Keep the access token in the system's keyring"), lacks)
+
+    def _offer_to_forget(self, can_forget: bool) -> None:
+        lacks = "" if can_forget else tr("The keyring has none.")
+        offer(self.forget, tr("Remove the access token from the keyring"), lacks)
 
     def _show_error(self, words: str) -> None:
         self.error.setText(words)

@@ -25,7 +25,7 @@ from app.server.visits import MOST_ENTRIES, Entry
 from app.server.words import rate_of, seconds_of, state_of, tokens_of
 from app.system.plain_text import tip, unsteered
 from app.ui.throttle import Throttle
-from app.ui.widgets import copy_text, label
+from app.ui.widgets import copy_text, label, offer
 
 _REFRESH_MS = 100
 _LONGEST = 300  # characters of what a client says, in a cell
@@ -156,10 +156,8 @@ class LogPage(QWidget):
         self.about = label("quiet-text", told, self)
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the log"))
-        self.copy.setToolTip(tip(tr("Copy the chosen requests, or all of them, as a table")))
         self.clear = QPushButton(tr("Clear"), self)
         self.clear.setAccessibleName(tr("Clear the log"))
-        self.clear.setToolTip(tip(tr("Forget the requests that are over")))
         for button in (self.copy, self.clear):
             button.setAutoDefault(False)
         self._pages = QStackedLayout()
@@ -222,8 +220,12 @@ class LogPage(QWidget):
         entries = self._controller.log.entries
         self.model.show_entries(entries)
         self._pages.setCurrentWidget(self.table if entries else self.empty)
-        self.copy.setEnabled(bool(entries))
-        self.clear.setEnabled(any(not each.is_under_way for each in entries))
+        lacks = "" if entries else tr("Nobody has asked yet.")
+        offer(self.copy, tr("Copy the chosen requests, or all of them, as a table"), lacks)
+        is_over = any(not each.is_under_way for each in entries)
+        offer(
+            self.clear, tr("Forget the requests that are over"), lacks or ("" if is_over else tr("None is over yet."))
+        )
 
     def _on_copy(self) -> None:
         rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})

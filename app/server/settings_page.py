@@ -13,7 +13,7 @@ from app.settings.preferences import SERVER
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
 from app.ui.flow_layout import flow_of
-from app.ui.widgets import copy_text, fill, label, make_room, page_body
+from app.ui.widgets import copy_text, fill, label, make_room, offer, page_body
 
 _TYPED_MS = 500  # after the last change, before it is kept
 _RANDOM_BYTES = 24
@@ -66,7 +66,7 @@ class KeyBox(QWidget):
         """Show the key, and what is the matter with it; what is being typed stays, and what is wrong with it."""
         key = self._controller.key
         for button in (self.copy, self.remove):
-            button.setEnabled(bool(key.value))
+            offer(button, button.accessibleName(), "" if key.value else tr("There is no key."))
         if self.field.isModified():
             return
         self.field.setText(key.value or "")

@@ -19,7 +19,8 @@ TITLES = {
     Phase.FAILED: mark("The server is not running"),
 }
 _WHAT_FOR = mark(
-    "Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic."
+    "Editors, scripts and other computers can ask the models that are loaded here, through the APIs of OpenAI, "
+    "Anthropic and Ollama."
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from app.i18n.sentences import reason_text
 from app.settings.generation import DEFAULT_PRESET, GenerationSettings
 from app.settings.kinds import Option, option, options_of
 from app.settings.preferences import TINT_ORIGIN, Preferences
@@ -147,7 +148,7 @@ class SettingsFile:
             write_private(self.path, (json.dumps(document, indent=2) + "\n").encode())
         except OSError as error:
             _log.warning("The settings could not be written to %s: %s", self.path, error)
-            self._failure = error.strerror or str(error)
+            self._failure = reason_text(error)
         if self._failure != former:
             self._tell(self._failure)
 
@@ -156,7 +157,7 @@ class SettingsFile:
         try:
             return _read(self.path)
         except (OSError, ValueError, RecursionError) as error:
-            self.reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+            self.reason = reason_text(error)
             self.set_aside = _set_aside(self.path, error)
             return {}
 

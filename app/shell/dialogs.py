@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.text_dialog import TextDialog
@@ -98,7 +99,7 @@ class ReportDialog(TextDialog):
         try:
             text = report.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            text = tr("It cannot be read: {reason}").format(reason=error.strerror)
+            text = tr("It cannot be read: {reason}").format(reason=reason_text(error))
         words = tr("Nothing of this is sent anywhere. It holds no chats and no tokens; it helps whoever looks into it.")
         super().__init__(tr("Crash report"), text, parent, words)
         self.folder = self.buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)

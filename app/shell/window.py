@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -130,6 +130,7 @@ class MainWindow(QMainWindow):
         self.tree_dock = self.tree.dock
         self.addDockWidget(end, self.tree_dock)
         self._dock_widths = DockWidths(self, (self.chats_dock, self.tree_dock))
+        self._floating: list[QDockWidget] = []  # that wait for this window
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
         self.statusBar().addPermanentWidget(self.server_indicator)
@@ -187,9 +188,13 @@ class MainWindow(QMainWindow):
             self._dock_widths.expect(beside._dock_widths.wanted if beside else stored.dock_widths)
         else:
             self._dock_widths.lay_out(_CHATS_WIDTH, _TREE_WIDTH)
-        for dock in (self.chats_dock, self.tree_dock, self.telemetry.dock) if beside else ():
-            if dock.isFloating():  # else it would cover that of the other window
-                dock.move(_place_beside(dock))
+        docks = (self.chats_dock, self.tree_dock, self.telemetry.dock)
+        for dock in (each for each in docks if each.isFloating()):
+            if dock.isVisible():
+                dock.hide()  # on the screen before its window it would be nobody's, and lie below the window
+                self._floating.append(dock)
+            if beside:  # else it would cover that of the other window
+                dock.move(_whole(dock, _place_beside(dock)))
 
     def begin(self, beside: "MainWindow | None" = None) -> None:
         """Take up the last layout, or that of another window; for when all parts are connected."""
@@ -267,6 +272,13 @@ class MainWindow(QMainWindow):
         """The engine starts when the window is on its way to the screen, not before."""
         super().showEvent(event)
         self.program.start()
+        QTimer.singleShot(0, self, self._show_floating)
+
+    def _show_floating(self) -> None:
+        """Panes that have been restored in windows of their own, once this one is on the screen."""
+        for dock in self._floating:
+            dock.show()
+        self._floating.clear()
 
     def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
         """Tab goes through the messages as they stand now."""
@@ -411,6 +423,13 @@ def _place_beside(window: QWidget) -> QPoint:
     """A little below and behind a window; at the screen's corner where hardly anything of it would be seen there."""
     place, screen = window.pos() + QPoint(_STEP, _STEP), window.screen().availableGeometry()
     return place if screen.contains(place + QPoint(_SEEN, _SEEN)) else screen.topLeft()
+
+
+def _whole(window: QWidget, place: QPoint) -> QPoint:
+    """The place, or the nearest at which the screen has all of a window."""
+    room = window.screen().availableGeometry()
+    last = room.bottomRight() - QPoint(window.width() - 1, window.height() - 1)
+    return QPoint(max(room.left(), min(place.x(), last.x())), max(room.top(), min(place.y(), last.y())))
 
 
 def _pack(state: QByteArray) -> str:

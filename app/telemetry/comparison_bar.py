@@ -12,7 +12,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.telemetry.comparison import Comparison, Outcome, Stage
 from app.ui.throttle import Throttle
-from app.ui.widgets import fill, row_of
+from app.ui.widgets import fill, offer, row_of
 
 _DEFINITION = mark(
     "Asks the last question once more, with the same seed but without speculation, for as many tokens as the "
@@ -50,8 +50,6 @@ class ComparisonBar(QWidget):
     def _lay_out(self) -> None:
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setWordWrap(True)
-        self.button.setToolTip(tip(tr(_DEFINITION)))
-        self._texts.setToolTip(tip(tr("Show both answers beside each other, and replay them at their speeds")))
         self._progress.setTextVisible(False)
         self._progress.setMaximumWidth(140)
         self._progress.setAccessibleName(tr("Progress of the comparison"))
@@ -77,8 +75,10 @@ class ComparisonBar(QWidget):
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
         self.button.setText(tr("Cancel") if running else tr("Compare"))
-        self._texts.setEnabled(comparison.can_be_shown)
-        self.button.setEnabled(running or comparison.may_be_asked_for)
+        lacks = "" if comparison.can_be_shown else tr("There is no answer that is over yet.")
+        offer(self._texts, tr("Show both answers beside each other, and replay them at their speeds"), lacks)
+        can_ask = running or comparison.may_be_asked_for
+        offer(self.button, tr(_DEFINITION), "" if can_ask else translated(comparison.refusal))
 
 
 def _words(comparison: Comparison) -> str:

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QAbstractSpinBox,
     QBoxLayout,
     QComboBox,
@@ -74,6 +75,13 @@ def quiet_tool(parent: QWidget, name: str, action: Callable[[], object]) -> QToo
     tool.setAccessibleName(name)
     tool.clicked.connect(action)
     return tool
+
+
+def offer(button: QAbstractButton, told: str, hindrance: str = "") -> None:
+    """Have a button do what it is `told` to do by its tooltip, or be off and say what hinders it; empty for nothing."""
+    button.setEnabled(not hindrance)
+    button.setAccessibleDescription(hindrance)
+    button.setToolTip(tip(f"{told}\n{hindrance}" if hindrance else told))
 
 
 _TEXT_MARGIN = 4  # pixels
@@ -217,7 +225,12 @@ def submits(event: QKeyEvent, with_ctrl: bool) -> bool:
 def copy_text(text: str, source: QWidget) -> None:
     """Put a text on the clipboard, and say so beside what was pressed for it: nothing else is seen of that."""
     QGuiApplication.clipboard().setText(text)
-    QToolTip.showText(source.mapToGlobal(source.rect().bottomLeft()), tr("Copied"), source)
+    say_beside(source, tr("Copied"))
+
+
+def say_beside(source: QWidget, words: str) -> None:
+    """Say something for a moment below what was pressed, which has nothing else to show for it."""
+    QToolTip.showText(source.mapToGlobal(source.rect().bottomLeft()), tip(words), source)
 
 
 @contextmanager

@@ -155,6 +155,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
+            <source>the disk is full</source>
+            <translation>die Platte ist voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
             <source>there is not enough memory</source>
             <translation>der Arbeitsspeicher reicht nicht</translation>
         </message>
@@ -349,6 +354,11 @@
             <translation>Es ist kein Modell da, das antworten könnte</translation>
         </message>
         <message>
+            <location filename="../../app/chat/composer/composer.py" />
+            <source>Write something first.</source>
+            <translation>Schreiben Sie erst etwas.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/composer/fields.py" />
             <source>Ask something</source>
             <translation>Fragen Sie etwas</translation>
@@ -457,6 +467,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Choose another place, or make room there.</source>
+            <translation>Wählen Sie einen anderen Ort, oder schaffen Sie dort Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Conversations ({patterns})</source>
             <translation>Chats ({patterns})</translation>
         </message>
@@ -482,8 +497,8 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Export conversation</source>
-            <translation>Gespräch exportieren</translation>
+            <source>Export chat</source>
+            <translation>Chat exportieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -497,18 +512,26 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Import a folder of conversations</source>
-            <translation>Einen Ordner mit Chats importieren</translation>
+            <source>Import chats</source>
+            <translation>Chats importieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
-            <source>Import conversations</source>
-            <translation>Gespräche importieren</translation>
+            <source>Import folder of chats</source>
+            <translation>Ordner mit Chats importieren</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
             <source>Importing {name}: {share} read, conversations so far: {count}.</source>
             <translation>{name} wird importiert: {share} gelesen, Gespräche bisher: {count}.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>In %n more files something could not be read.</source>
+            <translation>
+                <numerusform>In %n weiteren Datei konnte etwas nicht gelesen werden.</numerusform>
+                <numerusform>In %n weiteren Dateien konnte etwas nicht gelesen werden.</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -604,6 +627,11 @@
             <location filename="../../app/chat/finding/bar.py" />
             <source>Nothing found</source>
             <translation>Nichts gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Nothing is looked for.</source>
+            <translation>Es wird nichts gesucht.</translation>
         </message>
         <message>
             <location filename="../../app/chat/finding/bar.py" />
@@ -843,6 +871,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
+            <source>Choose a preset first, or save one.</source>
+            <translation>Wählen Sie erst eine Vorlage, oder speichern Sie eine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
             <source>Delete</source>
             <translation>Löschen</translation>
         </message>
@@ -915,6 +948,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/popover.py" />
             <source>{text} preset</source>
             <translation>Vorlage: {text}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>“{name}” has these settings now.</source>
+            <translation>„{name}“ hat jetzt diese Einstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/popover.py" />
+            <source>“{name}” was deleted.</source>
+            <translation>„{name}“ wurde gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/presets.py" />
@@ -1149,6 +1192,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Bring back the chats that are chosen</source>
+            <translation>Die gewählten Chats zurückholen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Choose a chat first.</source>
+            <translation>Wählen Sie erst einen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Deleted chats are kept for 30 days. Until then they can be brought back.</source>
             <translation>Gelöschte Chats werden 30 Tage lang aufbewahrt. Bis dahin können sie zurückgeholt werden.</translation>
         </message>
@@ -1256,6 +1309,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Search conversations</source>
             <translation>Gespräche durchsuchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>This chat is shown in this window.</source>
+            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1560,6 +1618,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Neu antworten: Was folgt, bleibt bei dieser Version</translation>
         </message>
         <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>This answer has no text.</source>
+            <translation>Diese Antwort hat keinen Text.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/view/conversation_view.py" />
             <source>Conversation</source>
             <translation>Gespräch</translation>
@@ -1603,6 +1666,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/message_tools.py" />
             <source>Shift+Enter</source>
             <translation>Umschalt+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>This is the first version.</source>
+            <translation>Das ist die erste Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
+            <source>This is the last version.</source>
+            <translation>Das ist die letzte Version.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
@@ -1668,6 +1741,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/question_view.py" />
             <source>The context is nearly full: what stands above makes room for the next answer.</source>
             <translation>Der Kontext ist fast voll: Was darüber steht, macht Platz für die nächste Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>This question has no text.</source>
+            <translation>Diese Frage hat keinen Text.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/question_view.py" />
@@ -1867,6 +1945,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/dialog.py" />
+            <source>An answer is being written: wait for its end, or cancel it.</source>
+            <translation>Eine Antwort wird geschrieben: Warten Sie ihr Ende ab, oder brechen Sie sie ab.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
             <source>Close</source>
             <translation>Schließen</translation>
         </message>
@@ -1874,6 +1957,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/comparison/dialog.py" />
             <source>Copy as text</source>
             <translation>Als Text kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>Copy both answers with their figures</source>
+            <translation>Beide Antworten mit ihren Zahlen kopieren</translation>
         </message>
         <message>
             <location filename="../../app/comparison/dialog.py" />
@@ -4464,8 +4552,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Cancel the download</source>
+            <translation>Download abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Cancel the download of {name}?</source>
+            <translation>Download von {name} abbrechen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Download again</source>
+            <translation>Neu herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Go on downloading</source>
+            <translation>Weiter herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
+            <source>Of the {size} that have arrived, what belongs to files that are not complete is deleted. “Pause” keeps it.</source>
+            <translation>Von den {size}, die angekommen sind, wird gelöscht, was zu unvollständigen Dateien gehört. „Anhalten“ behält es.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
@@ -4519,6 +4632,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
+            <source>Choose an engine first.</source>
+            <translation>Wählen Sie erst eine Engine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
             <source>Connect again</source>
             <translation>Neu verbinden</translation>
         </message>
@@ -4546,6 +4664,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/engines_page.py" />
             <source>In use</source>
             <translation>In Gebrauch</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>It is in use.</source>
+            <translation>Sie wird gerade benutzt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>It is this computer itself.</source>
+            <translation>Es ist dieser Rechner selbst.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -4819,6 +4947,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Delete its files</source>
+            <translation>Seine Dateien löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
             <source>Delete {name}?</source>
             <translation>{name} löschen?</translation>
         </message>
@@ -4826,11 +4964,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>Delete…</source>
             <translation>Löschen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/local_page.py" />
-            <source>Download again</source>
-            <translation>Neu herunterladen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4856,6 +4989,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>It belongs to {app}, which shares it with Coppice: delete it there.</source>
             <translation>Es gehört {app} und wird von Coppice nur mitbenutzt: Löschen Sie es dort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>It comes with Coppice.</source>
+            <translation>Es gehört zu Coppice.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4891,6 +5029,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>Read all files again and compare them with the checksums that they came with</source>
             <translation>Alle Dateien neu lesen und mit den mitgelieferten Prüfsummen vergleichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>Show its files</source>
+            <translation>Seine Dateien zeigen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -4941,6 +5084,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>{name} is as it was downloaded: {size} verified.</source>
             <translation>{name} ist, wie es heruntergeladen wurde: {size} geprüft.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>{name} is being verified.</source>
+            <translation>{name} wird gerade geprüft.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -5255,6 +5403,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Give it a name first.</source>
+            <translation>Geben Sie ihr erst einen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
             <source>It is kept in the system's keyring, and sent to this address alone.</source>
             <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
         </message>
@@ -5315,6 +5468,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Write the address of the engine first.</source>
+            <translation>Geben Sie erst die Adresse der Engine ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
             <source>{engine} answers, with {count} models.</source>
             <translation>{engine} antwortet, mit {count} Modellen.</translation>
         </message>
@@ -5355,6 +5513,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
+            <source>Nothing was changed.</source>
+            <translation>Es wurde nichts geändert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
             <source>Preferences</source>
             <translation>Einstellungen</translation>
         </message>
@@ -5362,6 +5525,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/dialog.py" />
             <source>Search options</source>
             <translation>Optionen suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/dialog.py" />
+            <source>Use what is set, and stay here</source>
+            <translation>Übernehmen, was eingestellt ist, und hier bleiben</translation>
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
@@ -5377,6 +5545,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/editors.py" />
             <source>Choose a folder</source>
             <translation>Ordner wählen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/editors.py" />
+            <source>Choose a folder of the list first.</source>
+            <translation>Wählen Sie erst einen Ordner der Liste.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/editors.py" />
+            <source>Take the chosen folder off the list; its files stay</source>
+            <translation>Den gewählten Ordner von der Liste nehmen; seine Dateien bleiben</translation>
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
@@ -5600,6 +5778,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>Keep the access token in the system's keyring</source>
+            <translation>Das Zugangstoken im Schlüsselbund des Systems aufbewahren</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>Local server</source>
             <translation>Lokaler Server</translation>
         </message>
@@ -5660,6 +5843,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>The keyring has none.</source>
+            <translation>Im Schlüsselbund ist keines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>The server is switched on and off in a window of its own, which has its key and its log too.</source>
             <translation>Der Server wird in einem eigenen Fenster ein- und ausgeschaltet; dort sind auch sein Schlüssel und sein Protokoll.</translation>
         </message>
@@ -5672,6 +5860,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/pages.py" />
             <source>What the window and the engine had to report.</source>
             <translation>Was Fenster und Rechenprozess zu melden hatten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
+            <source>Write or paste a token first.</source>
+            <translation>Geben Sie erst ein Token ein.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -5840,8 +6033,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
+            <source>Nobody has asked yet.</source>
+            <translation>Noch hat niemand gefragt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
             <source>Nobody has asked yet. Requests appear here while the server is on.</source>
             <translation>Noch hat niemand gefragt. Anfragen erscheinen hier, solange der Server eingeschaltet ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>None is over yet.</source>
+            <translation>Noch ist keine vorbei.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
@@ -5960,6 +6163,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
+            <source>There is no key.</source>
+            <translation>Es gibt keinen Schlüssel.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
             <source>This cannot be used. A key has letters, digits and . _ ~ + / = - alone.</source>
             <translation>Das ist nicht möglich. Ein Schlüssel hat nur Buchstaben ohne Umlaute, Ziffern und . _ ~ + / = -.</translation>
         </message>
@@ -5978,8 +6186,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/words.py" />
-            <source>Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic.</source>
-            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, wie sie OpenAI oder Anthropic fragen.</translation>
+            <source>Editors, scripts and other computers can ask the models that are loaded here, through the APIs of OpenAI, Anthropic and Ollama.</source>
+            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, über die APIs von OpenAI, Anthropic und Ollama.</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
@@ -8041,6 +8249,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same probabilities.</source>
             <translation>Die Texte unterscheiden sich, was bei Temperatur {temperature} vorkommt: Token werden zufällig gezogen, aus denselben Wahrscheinlichkeiten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>There is no answer that is over yet.</source>
+            <translation>Es gibt noch keine Antwort, die zu Ende ist.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -11620,11 +11833,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/desk.py" />
             <source>Too many requests wait already.</source>
             <translation>Es warten schon zu viele Anfragen.</translation>
         </message>
@@ -12182,11 +12390,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/chat_template.py" />
             <source>Write a message first.</source>
             <translation>Schreiben Sie erst eine Nachricht.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/chat_template.py" />
-            <source>Write something first.</source>
-            <translation>Schreiben Sie erst etwas.</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />

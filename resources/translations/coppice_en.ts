@@ -36,6 +36,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/conversations.py" />
+            <source>In %n more files something could not be read.</source>
+            <translation>
+                <numerusform>In %n more file something could not be read.</numerusform>
+                <numerusform>In %n more files something could not be read.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/generation/context_use.py" />
             <source>%n oldest turns will be left out</source>
             <translation>

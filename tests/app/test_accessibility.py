@@ -143,7 +143,7 @@ PLACES: tuple[Callable[[MainWindow], QWidget], ...] = (
 
 def test_every_control_has_a_name_and_can_be_reached_with_keys(window: MainWindow) -> None:
     window.resize(1500, 1000)
-    silent, unreachable = set[str](), set[str]()
+    silent, unreachable, mute = set[str](), set[str](), set[str]()
     for place in (*PLACES[1:], chat, comparison):  # without a conversation first
         root = place(window)
         QApplication.processEvents()
@@ -153,8 +153,15 @@ def test_every_control_has_a_name_and_can_be_reached_with_keys(window: MainWindo
             assert found, place
             silent |= {described(each) for each in found if not heard(each).strip()}
             unreachable |= {described(each) for each in found if each.isEnabled() and not reachable(each)}
+            off = [each for each in found if isinstance(each, QAbstractButton) and not each.isEnabled()]
+            mute |= {described(each) for each in off if not reason(each)}
         leave(root)
-    assert (sorted(silent), sorted(unreachable)) == ([], [])
+    assert (sorted(silent), sorted(unreachable), sorted(mute)) == ([], [], [])
+
+
+def reason(button: QAbstractButton) -> str:
+    """Why a button is off: what its tip says besides what it does."""
+    return button.toolTip().partition("\n")[2]
 
 
 def leave(root: QWidget) -> None:

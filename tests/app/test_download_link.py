@@ -52,6 +52,20 @@ def link(qtbot: QtBot, queue: FakeQueue) -> DownloadLink:
     return DownloadLink(queue)
 
 
+def test_what_earlier_sessions_left_is_told_once_and_nothing_else_is_taken_for_it(
+    qtbot: QtBot, queue: FakeQueue, link: DownloadLink
+) -> None:
+    told: list[tuple[Progress, ...]] = []
+    link.restored.connect(told.append)
+    with qtbot.waitSignal(link.restored):
+        link.restore()
+    assert [each.id for each in told[0]] == [7]
+    with qtbot.waitSignal(link.changed):
+        queue.listed = (Progress(1, ASKED, State.PAUSED, message="The disk is full."),)
+        link.add(ASKED)
+    assert len(told) == 1
+
+
 def test_many_changes_are_few_signals(qtbot: QtBot, queue: FakeQueue, link: DownloadLink) -> None:
     carried: list[tuple[Progress, ...]] = []
     link.changed.connect(carried.append)

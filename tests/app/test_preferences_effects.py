@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.view.question_view import QuestionView
@@ -226,6 +226,18 @@ def test_names_of_pages_are_read_whole_in_large_letters(preferences: Preferences
     assert preferences.list.width() > narrow
     assert preferences.list.horizontalScrollBar().maximum() == 0
     assert preferences.search.width() == preferences.list.width()
+
+
+def test_numbers_are_read_whole_in_large_letters(preferences: PreferencesDialog) -> None:
+    choose(preferences, "text_size", 200)
+    preferences.show()
+    for row, page in enumerate(preferences.pages):
+        preferences.list.setCurrentRow(row)
+        QApplication.processEvents()
+        for field in page.findChildren(QAbstractSpinBox):
+            line = field.lineEdit()
+            words = line.fontMetrics().horizontalAdvance(line.text())
+            assert words <= line.width() - 2 * line.textMargins().left(), f"{line.text()} is cut off"
 
 
 def test_other_colours_are_for_messages_near_the_reader(

@@ -97,8 +97,9 @@ def test_what_the_application_raises_is_shown_in_german() -> None:
     assert translated(error.message) == "Der Hub hat kein Modell org/m, das Sie sehen dürfen."
     busy = failure(429, {}, "https://hub", "org/m", from_hub=True)
     assert translated(busy.message) == "Der Modell-Hub ist überlastet: der Hub ist überlastet (429)."
-    full = out_of_space(Path("/m/2.13.0"), 7_400_000_000)
-    assert translated(full.message) == "Auf der Platte von /m/2.13.0 fehlen 7,4 GB."
+    root = Path("/").absolute()
+    full = out_of_space(root / "m" / "2.13.0", 7_400_000_000)
+    assert translated(full.message) == f"Auf der Platte von {root} fehlen 7,4 GB."
     with pytest.raises(ValueError, match="no JSON object") as raised:
         parse_object(b"[]")
     assert "kein JSON-Objekt" in error_text(

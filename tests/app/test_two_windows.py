@@ -100,9 +100,25 @@ def test_a_pane_that_floats_does_not_cover_that_of_the_other_window(window: Main
     window.actions_.new_window.trigger()
     other = wait_for_another(window, qtbot)
     assert other.tree_dock.isFloating()
+    qtbot.waitUntil(other.tree_dock.isVisible)  # behind its window, which would cover it otherwise
     apart = other.tree_dock.pos() - window.tree_dock.pos()
     assert apart.x() == apart.y() > 0
     assert not other.chats_dock.isFloating()
+
+
+def test_a_pane_that_floats_is_on_the_screen_as_a_whole_and_after_its_window(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = window.screen().availableGeometry()
+    window.tree_dock.setFloating(True)
+    window.tree_dock.move(room.right() - window.tree_dock.width() - 10, room.bottom() - window.tree_dock.height() - 10)
+    order: list[str] = []
+    monkeypatch.setattr(MainWindow, "_show_floating", lambda one: order.append(str(one.tree_dock.isVisible())))
+    window.actions_.new_window.trigger()
+    other = wait_for_another(window, qtbot)
+    qtbot.waitUntil(lambda: bool(order))
+    assert order == ["False"], "it waits for its window"
+    assert room.contains(other.tree_dock.geometry())
 
 
 def test_both_ask_at_once_and_each_hears_its_own_answer(
@@ -151,7 +167,9 @@ def test_a_conversation_has_one_window(window: MainWindow, other: MainWindow, li
     other.conversations.panel.opened.emit(fox)
     assert window.program.front is window, "it comes forward instead"
     assert other.chat.conversation.id == bear
-    assert not menu_entry(window, "A fox?", "Open in new window").isEnabled(), "it has this one"
+    entry = menu_entry(window, "A fox?", "Open in new window")
+    assert not entry.isEnabled(), "it has this one"
+    assert "shown in this window" in entry.toolTip()
     assert not window.actions_.open_in_window.isEnabled()
     menu_entry(other, "A fox?", "Open in new window").trigger()
     assert len(window.program.windows) == 2

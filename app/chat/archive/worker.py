@@ -1,5 +1,6 @@
 """A thread that reads and writes conversations, so that the window never waits for the disk."""
 
+import errno
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.history.unsent import Unsent
 from app.engine.round_packing import pack
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system.background import attempt, lasting, report
@@ -25,6 +27,7 @@ from engine.protocol.messages import Round
 
 _log = logging.getLogger("coppice.archive")
 
+_FULL = "disk is full"  # as SQLite says it
 _MOST_ROUNDS_BACK = 5_000  # that could not be written, and are tried again
 
 
@@ -460,9 +463,11 @@ class Archive(QThread):
 
     def _on_failed(self, order: Order, error: BaseException) -> None:
         """Report the failure, and give every order that waits for an answer an empty one."""
-        reason = getattr(error, "strerror", None) or str(error)
-        if not reason:
-            reason = tr("there is not enough memory") if isinstance(error, MemoryError) else type(error).__name__
+        reason = reason_text(error)
+        if isinstance(error, MemoryError) and not str(error):
+            reason = tr("there is not enough memory")
+        if _FULL in reason or getattr(error, "errno", None) == errno.ENOSPC:
+            reason = tr("the disk is full")
         self._is_list_wanted = self._is_list_wanted or self._store is None
         if order.answer is not None:
             order.answer(reason)
@@ -475,6 +480,6 @@ class Archive(QThread):
             told = tr("Conversations cannot be read from {file}: {reason}.")
             return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
         told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)
-        full = "full" in reason.lower()
+        full = reason == tr("the disk is full")
         hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
         return f"{told} {hint}"

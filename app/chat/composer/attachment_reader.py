@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.composer.pdf_text import Refused, read_pdf
 from app.chat.history.message import Attachment
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.background import Stop, attempt
@@ -40,7 +41,7 @@ def read_attachment(path: Path, stop: Stop) -> Attachment:
     try:
         content = _read_bytes(path)
     except OSError as error:
-        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
     if _PDF in content[:1024]:
         text, note = _pdf(content, stop)
         return Attachment(well_formed(path.name), well_formed(text), note)

@@ -337,6 +337,8 @@ class Composer(QFrame):
         self.button.setEnabled(self._answering or self._can_send)
         keys = tr("Ctrl+Enter") if self.field.sends_with_ctrl else tr("Enter")
         name = tr("Stop (Esc)") if self._answering else tr("Send ({keys})").format(keys=keys)
+        if not (self._has_words or self._answering):
+            name = f"{name}\n{tr('Write something first.')}"
         if self.tray.is_reading and not self._answering:
             name = tr("A file is still being read")
         if not (self._answering or self._can_ask):

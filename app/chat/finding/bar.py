@@ -9,7 +9,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
-from app.ui.widgets import announce, claims_escape, quiet_tool
+from app.ui.widgets import announce, claims_escape, offer, quiet_tool
 
 _TYPING_MS = 60  # after a key, until it is looked for
 _LEAST_FIELD = 90  # pixels
@@ -111,7 +111,8 @@ class FindBar(QFrame):
             self.count.style().unpolish(self.count)
             self.count.style().polish(self.count)
         for tool in (self.previous, self.next):
-            tool.setEnabled(count > 0 or not is_done)  # who stands on one stays there while an answer grows
+            can_go = count > 0 or not is_done  # who stands on one stays there while an answer grows
+            offer(tool, tool.accessibleName(), "" if can_go else words or tr("Nothing is looked for."))
 
     def announce(self) -> None:
         """Have a screen reader say what is found."""

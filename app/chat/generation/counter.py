@@ -16,6 +16,7 @@ from engine.protocol.messages import Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
 _PAUSE_PER_COUNT = 2  # and at least so many times as long as the last one took
+_UNKNOWN_MS = 500  # after which what was counted of another conversation is not shown any more
 _TIMEOUT_MS = 10_000  # after which a count is given up, and the next change is counted
 
 
@@ -44,6 +45,10 @@ class TokenCounter(QObject):
         self._timeout.timeout.connect(self._give_up)
         for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.first_read_changed):
             signal.connect(self._on_replaced)
+        self._unknown = QTimer(self, singleShot=True, interval=_UNKNOWN_MS)
+        self._unknown.timeout.connect(lambda: self.use_changed.emit(ContextUse()))
+        chat.conversation_replaced.connect(lambda _: self._unknown.start())
+        self.use_changed.connect(self._unknown.stop)
         chat.answer_changed.connect(self._on_answer_changed)
 
     def follow_draft(self, text: str, attachments: tuple[Attachment, ...], beginning: str = "") -> None:
@@ -79,7 +84,7 @@ class TokenCounter(QObject):
         self._ask_again()
 
     def _on_replaced(self, *_: object) -> None:
-        """What is being found out is of something else."""
+        """What is being found out is of something else, such as an answer that was not whole yet."""
         self._foreseeing = None
         self.request()
 
@@ -124,7 +129,7 @@ class TokenCounter(QObject):
         """While an answer grows, its own figures tell."""
         figures = answer.statistics
         if answer.ending.is_final:
-            self.request()
+            self._on_replaced()
         elif figures is not None and figures.prompt_tokens:
             self._show(figures.prompt_tokens + figures.new_tokens)
 

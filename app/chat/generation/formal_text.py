@@ -15,7 +15,7 @@ from app.ui.widgets import announce, fill, label
 from engine.errors import InputError
 from engine.files import open_ordinary
 from engine.protocol.options import MOST_CONSTRAINT
-from engine.protocol.sentences import say
+from engine.protocol.sentences import reason_of, say
 
 _TYPED_MS = 350  # without a key: a word that is being written is no mistake
 _MOST_BYTES = 4 * MOST_CONSTRAINT  # in UTF-8
@@ -87,7 +87,7 @@ def read_formal_text(path: Path) -> str:
         with open_ordinary(path) as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        words = say("{file} cannot be read: {reason}.", file=path.name, reason=error.strerror or str(error))
+        words = say("{file} cannot be read: {reason}.", file=path.name, reason=reason_of(error))
         raise InputError(words, say("Choose another file.")) from None
     if len(content) > _MOST_BYTES:
         words = say("{name} is larger than {size} MB.", name=path.name, size=_MOST_BYTES >> 20)

@@ -1,7 +1,7 @@
 """The generation settings of a conversation as a small window below their button; valid changes hold at once."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -20,10 +20,20 @@ from app.system.background import Stop
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_file
 from app.ui.jobs import Jobs
-from app.ui.widgets import fill, label, page_body, row_of
+from app.ui.widgets import fill, label, offer, page_body, row_of
 from engine.errors import CoppiceError, InputError
 
 _WIDTH, _MARGIN = 360, 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """A preset as it was before it was deleted or written over; `words` say what has happened."""
+
+    words: str
+    name: str
+    settings: GenerationSettings
+    is_default: bool
 
 
 class PresetRow(QWidget):
@@ -46,16 +56,22 @@ class PresetRow(QWidget):
         assert field is not None, "an editable box has a field"
         field.setPlaceholderText(tr("No preset: write a name to save one"))
         field.setAccessibleName(tr("Name of the preset"))
-        self.save = self._button(tr("Save"), tr("Keep these settings under this name"), self._on_save)
-        self.rename = self._button(tr("Rename"), tr("Give the preset that was chosen this name"), self._on_rename)
-        self.delete = self._button(tr("Delete"), tr("Forget this preset; chats keep their settings"), self._on_delete)
+        self.save = self._button(tr("Save"), self._on_save)
+        self.save.setToolTip(tip(tr("Keep these settings under this name")))
+        self.rename = self._button(tr("Rename"), self._on_rename)
+        self.delete = self._button(tr("Delete"), self._on_delete)
         self.is_default = QCheckBox(tr("New chats begin with this preset"), self)
         self.is_default.clicked.connect(self._on_default)
+        self._lost: _Lost | None = None  # by the last thing that was done
+        self.told = label("quiet-text", "", self)
+        self.undo = self._button(tr("Undo"), self._on_undo)
         self._lay_out()
         self.names.activated.connect(self._on_activated)
 
     def _lay_out(self) -> None:
-        fill(self, (self.names, row_of((self.save, self.rename, self.delete), 6), self.is_default), 6)
+        buttons = row_of((self.save, self.rename, self.delete), 6)
+        told = row_of((self.told, self.undo), 6, wide=self.told)
+        fill(self, (self.names, buttons, self.is_default, told), 6)
 
     def show_settings(self, generation: GenerationSettings) -> None:
         """Show which preset these are, if any; the one that was chosen before stays the one to rename."""
@@ -68,16 +84,24 @@ class PresetRow(QWidget):
         self.names.setEditText(self._chosen)
         self._show_buttons()
 
-    def _show_buttons(self) -> None:
-        self.rename.setEnabled(bool(self._chosen))
-        self.delete.setEnabled(bool(self._chosen))
-        self.is_default.setEnabled(bool(self._chosen))
-        self.is_default.setChecked(bool(self._chosen) and self._chosen == self._presets.default)
+    def forget_lost(self) -> None:
+        """Offer no longer to bring back what was lost."""
+        self._lost = None
+        self._show_buttons()
 
-    def _button(self, text: str, help_: str, act: Callable[[], None]) -> QPushButton:
+    def _show_buttons(self) -> None:
+        lacks = "" if self._chosen else tr("Choose a preset first, or save one.")
+        offer(self.rename, tr("Give the preset that was chosen this name"), lacks)
+        offer(self.delete, tr("Forget this preset; chats keep their settings"), lacks)
+        offer(self.is_default, tr("New chats begin with this preset"), lacks)
+        self.is_default.setChecked(bool(self._chosen) and self._chosen == self._presets.default)
+        self.told.setText(self._lost.words if self._lost else "")
+        for each in (self.told, self.undo):
+            each.setVisible(self._lost is not None)
+
+    def _button(self, text: str, act: Callable[[], None]) -> QPushButton:
         button = QPushButton(text, self)
         button.setObjectName("small")
-        button.setToolTip(tip(help_))
         button.setAccessibleName(tr("{text} preset").format(text=text))
         button.clicked.connect(act)
         return button
@@ -89,13 +113,36 @@ class PresetRow(QWidget):
     def _on_save(self) -> None:
         if not self.names.currentText().strip():
             self.names.setFocus()  # the name is to be written there
-        self._try(lambda: self._choose(self._presets.save(self.names.currentText(), self._shown)))
+        self._try(self._save)
+
+    def _save(self) -> None:
+        before = self._presets.kept(self.names.currentText())
+        self._chosen = self._presets.save(self.names.currentText(), self._shown)
+        if before is not None and before != self._shown:
+            words = tr("“{name}” has these settings now.").format(name=self._chosen)
+            self._lost = _Lost(words, self._chosen, before, self._chosen == self._presets.default)
 
     def _on_rename(self) -> None:
         self._try(lambda: self._choose(self._presets.rename(self._chosen, self.names.currentText())))
 
     def _on_delete(self) -> None:
-        self._try(lambda: self._presets.delete(self._chosen))
+        self._try(self._delete)
+        self.undo.setFocus()  # what was pressed is off now
+
+    def _delete(self) -> None:
+        words = tr("“{name}” was deleted.").format(name=self._chosen)
+        settings, is_default = self._presets.named(self._chosen), self._chosen == self._presets.default
+        self._presets.delete(self._chosen)
+        self._lost = _Lost(words, self._chosen, settings, is_default)
+
+    def _on_undo(self) -> None:
+        if lost := self._lost:
+            self._try(lambda: self._bring_back(lost))
+
+    def _bring_back(self, lost: "_Lost") -> None:
+        self._chosen = self._presets.save(lost.name, lost.settings)
+        if lost.is_default:
+            self._presets.set_default(self._chosen)
 
     def _on_default(self, wanted: bool) -> None:
         self._try(lambda: self._presets.set_default(self._chosen if wanted else ""))
@@ -104,13 +151,15 @@ class PresetRow(QWidget):
         self._chosen = name
 
     def _try(self, act: Callable[[], None]) -> None:
+        self._lost = None
         try:
             act()
         except InputError as error:
+            self._show_buttons()
             self.failed.emit(error_text(error))
         else:
-            self.failed.emit("")
             self.show_settings(self._shown)
+            self.failed.emit("")
 
 
 class GenerationPopover(QFrame):
@@ -136,8 +185,9 @@ class GenerationPopover(QFrame):
         foot.addWidget(self.reset)
         self._page = QScrollArea(self)
         self._body = page_body(self._page, "fields")
-        fill(self._body, (self.presets, self.form, self.error), 12)
-        fill(self, (label("popover-title", tr("Generation settings"), self), self._page, foot), 12, *(_MARGIN, 16) * 2)
+        fill(self._body, (self.presets, self.form), 12)
+        title = label("popover-title", tr("Generation settings"), self)
+        fill(self, (title, self._page, self.error, foot), 12, *(_MARGIN, 16) * 2)  # what is wrong never scrolls away
         self.form.edited.connect(self._on_edited)
         self.form.grown.connect(self._on_grown)
         self.form.file_wanted.connect(self._on_file_wanted)
@@ -151,9 +201,12 @@ class GenerationPopover(QFrame):
         self._last_seed = self._chat.generation.seed
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
+        self.presets.forget_lost()
         self._show_error("")
         screen = button.screen().availableGeometry()
-        self.setFixedWidth(min(max(_WIDTH, self._width_of_body() + 2 * _MARGIN), screen.width()))
+        self.ensurePolished()  # else its frame has no width yet
+        around = 2 * (_MARGIN + self.frameWidth())
+        self.setFixedWidth(min(max(_WIDTH, self._width_of_body() + around), screen.width()))
         self._fit(screen.height())
         corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         left = max(screen.left(), min(corner.x() - self.width(), screen.right() - self.width()))

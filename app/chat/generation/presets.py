@@ -44,6 +44,10 @@ class Presets:
         self._settings.change(presets={**self._settings.current.presets, name: generation})
         return name
 
+    def kept(self, name: str) -> GenerationSettings | None:
+        """What has this name by now, if anything."""
+        return self._settings.current.presets.get(_tidied(name))
+
     def rename(self, old: str, new: str) -> str:
         """Give a preset another name that no other has; returns it as it is kept."""
         old, new = self._known(old), _tidied(new)

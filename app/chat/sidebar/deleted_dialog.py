@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
-from app.ui.widgets import fit_screen, label
+from app.ui.widgets import fit_screen, label, offer
 
 _SIZE = QSize(480, 520)
 
@@ -70,7 +70,8 @@ class DeletedDialog(QDialog):
         self._show_what_can_be_done()
 
     def _show_what_can_be_done(self) -> None:
-        self.restore.setEnabled(bool(self.list.selectedItems()))
+        lacks = "" if self.list.selectedItems() else tr("Choose a chat first.")
+        offer(self.restore, tr("Bring back the chats that are chosen"), lacks)
 
     def _on_restore(self) -> None:
         self.restored.emit([each.data(Qt.ItemDataRole.UserRole) for each in self.list.selectedItems()])

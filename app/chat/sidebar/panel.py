@@ -23,6 +23,7 @@ from app.chat.sidebar.model import ConversationModel
 from app.chat.sidebar.rows import ChatRow, Row, found_words, hit_rows, rows_of
 from app.i18n.translation import tr
 from app.i18n.wording import mark
+from app.system.plain_text import tip
 from app.ui.theme import Colors
 from app.ui.widgets import claims_escape, label
 
@@ -207,7 +208,10 @@ class ConversationsPanel(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         other = _add(menu, tr("Open in new window"), "", lambda: self.window_wanted.emit(identity))
-        other.setEnabled(identity != self._current)
+        if identity == self._current:
+            other.setEnabled(False)
+            other.setToolTip(tip(tr("This chat is shown in this window.")))
+            menu.setToolTipsVisible(True)
         _add(menu, tr("Rename"), "F2", lambda: self.list.edit(self.model.index_of(identity)))
         _add(
             menu,

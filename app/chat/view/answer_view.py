@@ -17,15 +17,17 @@ from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownVi
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.answer_figures import FiguresRow
-from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
+from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited
 from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.widgets import announce, copy_text, quiet_tool
+from app.ui.widgets import announce, copy_text, offer, quiet_tool, say_beside
 
+_NO_TEXT = mark("This answer has no text.")
 _NARROW = 660  # pixels: the figures go below the tools, so that they are one line
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
 
@@ -112,6 +114,7 @@ class AnswerView(QWidget):
         self.branch_tool = quiet_tool(self, tr("Branch from here into a new chat"), self._on_branch)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
+        self._is_answering, self._is_last, self._has_versions = False, True, False
         self._lay_out()
         self._throttle = Throttle(self._flush, parent=self)
         self._again = QTimer(self, singleShot=True, interval=FRAME_MS)
@@ -119,6 +122,7 @@ class AnswerView(QWidget):
         self.body.fell_behind.connect(self._on_fell_behind)
         self.versions.chosen.connect(lambda index: self.version_chosen.emit(self._message.id, index))
         self._show_tools()
+        self._offer_tools()
         self._flush()
 
     def _lay_out(self) -> None:
@@ -232,6 +236,7 @@ class AnswerView(QWidget):
         is_over = message.ending.is_final and not self._message.ending.is_final
         self._message = message
         if is_over:
+            self._offer_tools()
             announce(self, self.answer or self.figures.text)
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
@@ -290,23 +295,21 @@ class AnswerView(QWidget):
     def show_version(self, version: Version) -> None:
         """Show which of the answers to the question this is; where there is one, it goes with its question."""
         self.versions.show_version(version)
-        name = tr("Delete this version") if version.count > 1 else tr("Delete question and answer")
-        self.delete_tool.setAccessibleName(name)
-        self.delete_tool.setToolTip(tip(name))
+        self._has_versions = version.count > 1
+        self._offer_tools()
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, none can be changed."""
-        for tool in (self.edit_tool, self.versions, self._regenerate, self.branch_tool, self.delete_tool):
-            tool.setEnabled(not answering)
+        self._is_answering = answering
+        self.versions.set_answering(answering)
+        self._offer_tools()
         if self.editor is not None:
             self.editor.set_answering(answering)
 
     def set_last(self, is_last: bool) -> None:
         """What follows an answer stays with it, and is not seen behind a new one."""
-        name = tr("Regenerate answer")
-        told = name if is_last else tr("Regenerate answer: what follows stays with this version")
-        self._regenerate.setToolTip(tip(told))
-        self._regenerate.setAccessibleDescription("" if is_last else told)
+        self._is_last = is_last
+        self._offer_tools()
 
     def set_names_model(self, names_model: bool) -> None:
         """Whether to name its model beside the figures, as other models wrote other answers of the chat."""
@@ -327,8 +330,14 @@ class AnswerView(QWidget):
             self.thought.set_look(look)
 
     def copy(self) -> None:
-        """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out."""
-        copy_text(self.answer, self._copy)
+        """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out.
+
+        Without a text, what is there on the clipboard stays.
+        """
+        if answer := self.answer:
+            copy_text(answer, self._copy)
+        else:
+            say_beside(self._copy, tr(_NO_TEXT))
 
     @property
     def answer(self) -> str:
@@ -336,6 +345,23 @@ class AnswerView(QWidget):
         return split(self._message.text).answer
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _offer_tools(self) -> None:
+        """Offer what can be done with the answer as it stands: without a text only another one can be had."""
+        waits = tr(WAITS) if self._is_answering else ""
+        lacks = "" if self._message.text else tr(_NO_TEXT)
+        offer(self.edit_tool, tr("Edit answer"), waits or lacks)
+        regenerate = tr("Regenerate answer")
+        offer(self._regenerate, regenerate, waits)
+        if not self._is_last and not waits:
+            told = tr("Regenerate answer: what follows stays with this version")
+            self._regenerate.setToolTip(tip(told))
+            self._regenerate.setAccessibleDescription(told)
+        offer(self.compare_tool, tr("Compare answers"), lacks)
+        offer(self.branch_tool, tr("Branch from here into a new chat"), waits or lacks)
+        delete = tr("Delete this version") if self._has_versions else tr("Delete question and answer")
+        self.delete_tool.setAccessibleName(delete)
+        offer(self.delete_tool, delete, waits)
 
     def _show_tools(self) -> None:
         muted = self._look.colors.muted
@@ -386,7 +412,8 @@ class AnswerView(QWidget):
             self.origins.show_written(self.body, parts.begin)
         self.body.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
-        self._copy.setEnabled(bool(parts.answer))  # nothing would take the place of what is on the clipboard
+        if self._copy.isEnabled() != bool(parts.answer):  # nothing would take the place of what is on the clipboard
+            offer(self._copy, tr("Copy answer"), "" if parts.answer else tr(_NO_TEXT))
         self.figures.show_message(self._message)
         self.why.show_message(self._message)
         if shown < len(self._arrived) or self.body.is_behind:

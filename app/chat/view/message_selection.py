@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QScrollArea, QToolButton
 from app.chat.history.message import Message
 from app.chat.history.reasoning import split
 from app.chat.text.message_text import MessageText
+from app.system.plain_text import tip
 from app.ui.throttle import FRAME_MS
 
 _MOVES = QTextCursor.MoveOperation
@@ -122,7 +123,10 @@ class MessageSelection(QObject):
         if view is not None:
             menu.addSeparator()
             for tool in view.tools:
-                menu.addAction(tool.accessibleName(), tool.click).setEnabled(tool.isEnabled())
+                action = menu.addAction(tool.accessibleName(), tool.click)
+                action.setEnabled(tool.isEnabled())
+                action.setToolTip(tip(tool.toolTip()))
+            menu.setToolTipsVisible(not all(each.isEnabled() for each in view.tools))
 
     def _view_of(self, text: MessageText) -> Selectable | None:
         return next((view for _, view in self._existing() if text in view.texts), None)

@@ -21,9 +21,12 @@ from app.chat.composer.fields import files_of
 from app.chat.history.message import Attachment, Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon, reading_font
-from app.ui.widgets import claims_escape, label, quiet_tool, submits
+from app.ui.widgets import claims_escape, label, offer, quiet_tool, say_beside, submits
+
+WAITS = mark("An answer is under way: wait for its end, or stop it.")
 
 _LEAST_LINES, _MOST_LINES = 2, 16
 _ARROW_SIZE = 22
@@ -156,8 +159,7 @@ class MessageEditor(QWidget):
     def _show_whether_it_can_be_accepted(self) -> None:
         is_whole = bool(self.field.toPlainText().strip()) and not self.tray.is_reading
         self.accept.setEnabled(is_whole and not self._is_answering)
-        waits = tr("An answer is under way: wait for its end, or stop it.")
-        self.accept.setToolTip(tip(waits if self._is_answering else self._accept_tip))
+        self.accept.setToolTip(tip(tr(WAITS) if self._is_answering else self._accept_tip))
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:
@@ -165,7 +167,7 @@ def can_be_edited(text: str, tool: QToolButton) -> bool:
     writable = is_writable(text)
     if not writable:
         words = tr("This message is too long to be edited here. It can be copied.")
-        QToolTip.showText(tool.mapToGlobal(tool.rect().bottomLeft()), tip(words), tool)
+        say_beside(tool, words)
     return writable
 
 
@@ -187,6 +189,7 @@ class VersionSwitch(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._version = Version(0, 1)
+        self._is_answering = False
         self._colors: Colors | None = None
         self._parts: _VersionParts | None = None
         self.hide()
@@ -215,9 +218,14 @@ class VersionSwitch(QWidget):
             parts.text.setAccessibleName(
                 tr("Version {value} of {count}").format(value=version.index + 1, count=version.count)
             )
-            parts.earlier.setEnabled(version.index > 0)
-            parts.later.setEnabled(version.index < version.count - 1)
+            self._offer_arrows(parts)
         self.setVisible(version.count > 1)
+
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, no other version can be shown."""
+        self._is_answering = answering
+        if self._parts is not None:
+            self._offer_arrows(self._parts)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw the arrows in other colours."""
@@ -241,6 +249,12 @@ class VersionSwitch(QWidget):
             if self._colors is not None:
                 self.set_theme(self._colors)
         return self._parts
+
+    def _offer_arrows(self, parts: _VersionParts) -> None:
+        index, waits = self._version.index, tr(WAITS) if self._is_answering else ""
+        offer(parts.earlier, tr("Earlier version"), waits or ("" if index > 0 else tr("This is the first version.")))
+        is_last = index == self._version.count - 1
+        offer(parts.later, tr("Later version"), waits or (tr("This is the last version.") if is_last else ""))
 
     def _arrow(self, name: str, step: int) -> QToolButton:
         arrow = quiet_tool(self, name, lambda: self.chosen.emit(self._version.index + step))

@@ -12,12 +12,12 @@ from app.chat.history.message import TEXT, Message, Version
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.layout_cost import is_long
-from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
+from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
-from app.ui.widgets import copy_text, quiet_tool
+from app.ui.widgets import copy_text, offer, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView
@@ -90,7 +90,8 @@ class QuestionView(QWidget):
         self.preview: ContextDivider | None = None
         self.versions = VersionSwitch(self)
         self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
-        self.copy_tool.setEnabled(bool(message.text))  # a file alone is a question, too
+        if not message.text:  # a file alone is a question, too
+            offer(self.copy_tool, tr("Copy question"), tr("This question has no text."))
         self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
@@ -258,9 +259,10 @@ class QuestionView(QWidget):
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing before it can be changed."""
-        self.edit_tool.setEnabled(not answering)
-        self.delete_tool.setEnabled(not answering)
-        self.versions.setEnabled(not answering)
+        hindrance = tr(WAITS) if answering else ""
+        offer(self.edit_tool, tr("Edit question"), hindrance)
+        offer(self.delete_tool, tr("Delete question and answer"), hindrance)
+        self.versions.set_answering(answering)
         if self.editor is not None:
             self.editor.set_answering(answering)
 

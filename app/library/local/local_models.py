@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.hub.place import hub_place
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.library.local.models import Home, LocalModel, PreparedCopy, find_prepared
 from app.library.local.other_apps import stores_here
@@ -138,7 +139,7 @@ class LocalModels(QObject):
                     told = time.monotonic()
                     self.verifying.emit(key, latest)
         except OSError as error:
-            why = error.strerror or type(error).__name__
+            why = reason_text(error)
             raise CoppiceError(tr("'{name}' cannot be read: {reason}.").format(name=what.name, reason=why)) from None
         return latest
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.library.local.models import bytes_below
 from engine.errors import CoppiceError
@@ -56,7 +57,7 @@ class Removals:
             _move(root, aside, taken)
         except OSError as error:
             _remove_empty(aside.parent)
-            why = error.strerror or type(error).__name__
+            why = reason_text(error)
             words = tr("{folder} cannot be deleted: {reason}.").format(folder=root, reason=why)
             raise CoppiceError(words, tr("If it is loaded, load another model first.")) from None
         self.waiting.append(removed)
@@ -70,7 +71,7 @@ class Removals:
         try:
             _take_back(removed)
         except OSError as error:
-            why = error.strerror or type(error).__name__
+            why = reason_text(error)
             raise CoppiceError(tr("It cannot be put back: {reason}.").format(reason=why), hint) from None
         self.waiting.remove(removed)
 

@@ -19,7 +19,7 @@ from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack
 from app.ui.notices import Tone as NoticeTone
 from app.ui.theme import Colors
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, label, offer, row_of
 
 UNDO = "undo"
 _THIS_COMPUTER = ""  # the key of its line: no engine elsewhere has an empty name
@@ -47,13 +47,9 @@ class EnginesPage(QWidget):
         self.hint = label("quiet-text", tr(_HINT), self)
         self.notices = NoticeStack(self)
         self.use = QPushButton(tr("Use"), self)
-        self.use.setToolTip(tr("Have this engine answer from now on, in all chats"))
         self.change = QPushButton(tr("Change…"), self)
-        self.change.setToolTip(tr("Another address, key or model"))
         self.rename = QPushButton(tr("Rename…"), self)
-        self.rename.setToolTip(tr("Give it another name (F2)"))
         self.remove = QPushButton(tr("Remove"), self)
-        self.remove.setToolTip(tr("Take it off the list, and its key out of the keyring (Delete)"))
         self._lay_out()
         self._connect()
         self._show_engines()
@@ -168,10 +164,17 @@ class EnginesPage(QWidget):
     def _show_buttons(self) -> None:
         entry, engine = self.view.current, self.current
         is_chosen = entry is not None and entry.key == self._chosen_key
-        self.use.setEnabled(entry is not None and not (is_chosen and engine is None))
+        lacks = tr("Choose an engine first.") if entry is None else ""
         self.use.setText(tr("Connect again") if is_chosen and engine else tr("Use"))
-        for button in (self.change, self.rename, self.remove):
-            button.setEnabled(engine is not None)
+        offer(
+            self.use,
+            tr("Have this engine answer from now on, in all chats"),
+            lacks or ("" if engine or not is_chosen else tr("It is in use.")),
+        )
+        lacks = lacks or ("" if engine else tr("It is this computer itself."))
+        offer(self.change, tr("Another address, key or model"), lacks)
+        offer(self.rename, tr("Give it another name (F2)"), lacks)
+        offer(self.remove, tr("Take it off the list, and its key out of the keyring (Delete)"), lacks)
 
 
 def _entry(engine: SavedEngine) -> Entry:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QMessageBox, QPushButton, QStack
 
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
+from app.i18n.wording import mark
 from app.library.estimates import TermsMemory
 from app.library.local.local_models import LocalModels
 from app.library.local.models import Home
@@ -18,15 +19,15 @@ from app.library.picker.entry import Entry, Filter, demo_entry, local_entry, pre
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.settings.store import SettingsFile
-from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_folder
 from app.ui.flow_layout import flow_of
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, label, offer, row_of
 from engine.errors import CoppiceError
 from engine.protocol.variants import split_source
 
+_VERIFY = mark("Read all files again and compare them with the checksums that they came with")
 UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"
 
 
@@ -57,7 +58,6 @@ class LocalPage(QWidget):
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.open = QPushButton(tr("Open folder"), self)
         self.verify = QPushButton(tr("Verify"), self)
-        self.verify.setToolTip(tr("Read all files again and compare them with the checksums that they came with"))
         self.delete = QPushButton(tr("Delete…"), self)
         self._lay_out()
         self._connect()
@@ -181,10 +181,11 @@ class LocalPage(QWidget):
     def _on_chosen(self, entry: Entry | None) -> None:
         has_files = entry is not None and (entry.local is not None or entry.prepared is not None)
         why = "" if entry is None else self._why_it_stays(entry)
-        self.open.setEnabled(has_files)
-        self.verify.setEnabled(has_files and self._verifying is None)
-        self.delete.setEnabled(entry is not None and entry.can_be_deleted and not why)
-        self.delete.setToolTip(tip(why))
+        lacks = tr("Choose a model first.") if entry is None else "" if has_files else tr("It comes with Coppice.")
+        offer(self.open, tr("Show its files"), lacks)
+        busy = tr("{name} is being verified.").format(name=self._verifying.name) if self._verifying else ""
+        offer(self.verify, tr(_VERIFY), lacks or busy)
+        offer(self.delete, tr("Delete its files"), lacks or why)
 
     def _is_in_use(self, entry: Entry) -> bool:
         """Whether it is loaded under any of its names, or a copy of it, or what it was made from."""

@@ -16,7 +16,7 @@ from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.library.remote.engines import SavedEngine
 from app.ui.jobs import Job, Jobs
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, label, offer, row_of
 from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import say
 
@@ -68,7 +68,6 @@ class ConnectDialog(QDialog):
             tr("Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API")
         )
         self.key.setToolTip(tr("It is kept in the system's keyring, and sent to this address alone."))
-        self.test.setToolTip(tr("Asks the address what it is, and which models it has"))
         self.progress.setAccessibleName(tr("Progress of the test"))
         self.words.setAccessibleName(tr("Result of the test"))
         self.model.setAccessibleName(tr("Model"))
@@ -188,7 +187,8 @@ class ConnectDialog(QDialog):
     def _show(self) -> None:
         testing, found = self._testing is not None, self._server is not None
         self.test.setVisible(not testing)
-        self.test.setEnabled(bool(self.address.text().strip()))
+        lacks = "" if self.address.text().strip() else tr("Write the address of the engine first.")
+        offer(self.test, tr("Asks the address what it is, and which models it has"), lacks)
         self.test.setDefault(not found)
         self.stop.setVisible(testing)
         self.progress.setVisible(testing)
@@ -196,8 +196,9 @@ class ConnectDialog(QDialog):
         self.warning.setVisible(bool(self.warning.text()))
         self.model.setEnabled(found)
         for button in (self.save, self.use):
-            button.setEnabled(found and bool(self.name.text().strip()))
-            button.setToolTip("" if found else tr("Test the connection first: its models have to be known"))
+            unknown = "" if found else tr("Test the connection first: its models have to be known")
+            lacks = unknown or ("" if self.name.text().strip() else tr("Give it a name first."))
+            offer(button, button.text().replace("&", ""), lacks)
         self.use.setDefault(found)
         self._make_room()
 

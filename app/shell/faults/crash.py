@@ -20,7 +20,7 @@ from app.system.paths import Folders
 from app.system.plain_text import PLAIN_LABELS
 from engine import __version__
 from engine.errors import CoppiceError, InputError
-from engine.protocol.sentences import say
+from engine.protocol.sentences import reason_of, say
 
 _LAST_LINES = 40
 _LOG_TAIL_BYTES = 64_000
@@ -208,6 +208,6 @@ def refusal_box(error: CoppiceError) -> QMessageBox:
 
 def unusable(folders: Folders, error: OSError) -> InputError:
     """The folders cannot be made, or nothing can be written into them."""
-    folder, reason = error.filename or folders.config, error.strerror or str(error)
+    folder, reason = error.filename or folders.config, reason_of(error)
     words = say("Coppice cannot write its settings and logs: {folder}: {reason}.", folder=folder, reason=reason)
     return InputError(words, say("Make the folder writable, or start Coppice with --data-dir and another folder."))

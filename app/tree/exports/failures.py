@@ -3,6 +3,7 @@
 import errno
 from pathlib import Path
 
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 
 
@@ -17,4 +18,4 @@ def writing_failed(path: Path, error: OSError) -> str:
             words = tr("{name} could not be written: nothing may be written there. Choose another place.")
         case _:
             words = tr("{name} could not be written: {reason}. Choose another place.")
-    return words.format(name=path.name, reason=error.strerror or error)
+    return words.format(name=path.name, reason=reason_text(error))

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.i18n.number_text import Number
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system import json_text as json
@@ -55,7 +56,7 @@ def read_recording(path: Path) -> Iterator[Round]:
         words = tr("'{name}' is no recording: it is not text.").format(name=path.name)
         raise InputError(words, tr(_HINT)) from None
     except OSError as error:
-        words = tr("'{name}' cannot be read: {reason}.").format(name=path.name, reason=error.strerror or error)
+        words = tr("'{name}' cannot be read: {reason}.").format(name=path.name, reason=reason_text(error))
         raise InputError(words, tr("Choose another file.")) from error
 
 
@@ -264,4 +265,4 @@ class Saving(QObject):
 
     def _fail(self, error: OSError) -> None:
         self._discard()
-        self.ended.emit(tr("The recording could not be saved: {reason}.").format(reason=error.strerror or error))
+        self.ended.emit(tr("The recording could not be saved: {reason}.").format(reason=reason_text(error)))

@@ -127,6 +127,7 @@ def test_a_cancel_removes_what_is_partial_and_nothing_else(hub: Hub, open_queue:
     queue.cancel(number)
     assert queue.wait_idle(PATIENCE_SECONDS / 3)
     assert only(queue).state is State.CANCELLED
+    assert only(queue).bytes_done == sum(len(FILES[name]) for name in FILES if name not in SHARDS), "what is there now"
     left = contents(cache)
     assert not [name for name in left if name.endswith(".incomplete")]
     assert left["refs/old"] == b"0" * 40

@@ -11,6 +11,7 @@ from app.chat.archive.exchange.whole_chat import written_parts
 from app.chat.archive.store import Store
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord
+from app.i18n.sentences import reason_text
 from app.system.files import chosen_replacement
 from engine.files import Replacement
 
@@ -55,7 +56,7 @@ class Exporting:
         try:
             self._write_some(store)
         except OSError as error:
-            self.fail(error.strerror or str(error))
+            self.fail(reason_text(error))
 
     def stop(self) -> None:
         """Write no more, and leave what was at the place."""

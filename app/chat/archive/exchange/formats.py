@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, cast, get_args
 
-from app.chat.archive.exchange import lm_studio
+from app.chat.archive.exchange import lm_studio, services
 from app.chat.archive.exchange.json_items import ItemTooLargeError, UnendedListError, is_list, items
 from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.exchange.turns import Turn, conversation_of_turns
@@ -19,6 +19,7 @@ from app.chat.archive.exchange.whole_chat import Parts, is_whole, read_whole, wr
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.records import ConversationRecord
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system import json_text as json
@@ -36,6 +37,7 @@ _LARGEST_CHAT_BYTES = 16 << 20
 _BYTES_PER_BRACKET = 16  # a message takes 28 at least
 _MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
 _ROLES = {name: role for role, name in SPEAKERS.items()}
+_MESSAGE_KEYS = frozenset(("role", "versions"))  # a message has one of them
 _NOTHING = "(nothing)"
 _LONGEST_NAME = 400  # of who answered
 _LONGEST_TITLE = 60  # in the name of a file
@@ -205,7 +207,7 @@ def _markdown_chat(text: str) -> ReadChat:
 
 
 def _is_chat(document: Any) -> bool:
-    return isinstance(document, dict) and "messages" in document
+    return isinstance(document, dict) and ("messages" in document or services.is_chat(document))
 
 
 def _chat(document: Any) -> ReadChat:
@@ -214,18 +216,26 @@ def _chat(document: Any) -> ReadChat:
         return read_whole(document)
     if lm_studio.is_empty(document):
         return ReadChat(is_empty=True)
-    is_foreign = lm_studio.is_chat(document)
-    about = lm_studio.about(document) if is_foreign else About()
-    document = lm_studio.as_usual(document) if is_foreign else document
+    about, has_versions = About(), lm_studio.is_chat(document)
+    if has_versions:
+        about, document = lm_studio.about(document), lm_studio.as_usual(document)
+    elif services.is_chat(document):
+        about, document = services.about(document), services.as_usual(document)
+        if not document["messages"]:
+            return ReadChat(is_empty=True)
     turns = document.get("messages") if isinstance(document, dict) else document
-    if not isinstance(turns, list) or not turns:
+    if not isinstance(turns, list) or not any(map(_may_be_message, turns)):
         form = '{"messages": [{"role": "user", "content": "…"}]}'
         raise ExchangeError(tr("The file holds no messages; expected is {form}.").format(form=form))
     title = document.get("title") if isinstance(document, dict) else ""
-    found = conversation_of_turns(map(_versions if is_foreign else _turn, turns), about.created)
+    found = conversation_of_turns(map(_versions if has_versions else _turn, turns), about.created)
     if found.is_empty:
         raise ExchangeError(tr("The file holds no question."))
     return ReadChat(title if isinstance(title, str) else "", found, about=about)
+
+
+def _may_be_message(turn: Any) -> bool:
+    return isinstance(turn, Mapping) and not _MESSAGE_KEYS.isdisjoint(turn)
 
 
 def _versions(turn: Mapping[str, Any]) -> Turn:
@@ -313,7 +323,7 @@ def write_conversation(path: Path, record: ConversationRecord, conversation: Con
 def file_name(title: str) -> str:
     """A title as the name of a file, without a suffix."""
     name = "".join(each if each.isalnum() or each in " -_" else "_" for each in title[:_LONGEST_TITLE])
-    return name.strip() or "chat"
+    return name.strip(" _") or "chat"  # what ended a sentence is no part of a name
 
 
 def write_copies(
@@ -333,7 +343,7 @@ def write_copies(
             write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
             written += 1
     except OSError as error:
-        return written, error.strerror or str(error)
+        return written, reason_text(error)
     return written, ""
 
 
@@ -355,4 +365,4 @@ def read_conversations(path: Path) -> Iterator[ReadChat]:
         with open_ordinary(path) as file:
             yield from _format_of(path, JSON).read(file, max(size, 1))
     except OSError as error:
-        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+        raise ExchangeError(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error

@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeyEvent
-from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QListView, QMessageBox, QPushButton, QStackedWidget, QWidget
 
 from app.downloads.progress import Progress, State
 from app.hub.failures import HubError
+from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.download_link import DownloadLink
@@ -14,6 +15,9 @@ from app.ui.theme import Colors
 from app.ui.widgets import fill, label, row_of
 
 _EMPTY = mark("No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.")
+
+
+_WORTH_ASKING = 64 << 20  # bytes, of which the loss would be noticed
 
 
 class DownloadsView(QListView):
@@ -87,7 +91,7 @@ class DownloadsPage(QWidget):
         self.load.clicked.connect(self._on_load)
         self.pause.clicked.connect(lambda: self._tell(self._downloads.pause))
         self.resume.clicked.connect(lambda: self._tell(self._downloads.resume))
-        self.cancel.clicked.connect(lambda: self._tell(self._downloads.cancel))
+        self.cancel.clicked.connect(self._on_cancel)
         self.forget.clicked.connect(lambda: self._tell(self._downloads.forget))
         self.page.clicked.connect(self._on_page)
 
@@ -119,7 +123,8 @@ class DownloadsPage(QWidget):
         self.load.setVisible(state is State.DONE)
         self.pause.setVisible(going)
         self.resume.setVisible(state in (State.PAUSED, State.FAILED, State.CANCELLED))
-        self.resume.setText(tr("Retry") if state is State.FAILED else tr("Resume"))
+        anew = {State.FAILED: tr("Retry"), State.CANCELLED: tr("Download again")}
+        self.resume.setText(anew[state] if state in anew else tr("Resume"))
         self.page.setVisible(refused)
         self.cancel.setVisible(going or state in (State.PAUSED, State.FAILED))
         self.forget.setVisible(state in (State.DONE, State.CANCELLED))
@@ -127,6 +132,27 @@ class DownloadsPage(QWidget):
     def _tell(self, order: object) -> None:
         if (progress := self.current) is not None and callable(order):
             order(progress.id)
+
+    def _on_cancel(self) -> None:
+        """Where much has arrived, only once it is sure that nobody meant to pause it."""
+        progress = self.current
+        if progress is None or progress.bytes_done < _WORTH_ASKING:
+            self._tell(self._downloads.cancel)
+            return
+        box = QMessageBox(self)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setText(tr("Cancel the download of {name}?").format(name=progress.request.source))
+        words = tr(
+            "Of the {size} that have arrived, what belongs to files that are not complete is deleted. “Pause” keeps it."
+        )
+        box.setInformativeText(words.format(size=size_text(progress.bytes_done)))
+        cancel = box.addButton(tr("Cancel the download"), QMessageBox.ButtonRole.AcceptRole)
+        stay = box.addButton(tr("Go on downloading"), QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(stay)
+        box.setEscapeButton(stay)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        cancel.clicked.connect(lambda: self._downloads.cancel(progress.id))
+        box.open()
 
     def _on_opened(self) -> None:
         """Load what is done, pause what runs, resume what rests."""

@@ -67,7 +67,7 @@ class AnimationDialog(QDialog):
         self.format = choice_of(tr("Format"), {each.suffix: each.name for each in FORMATS}, self)
         self.words = label("quiet-text", "", self)
         self.preview = FramePreview(self)
-        self.progress = QProgressBar(self)
+        self.progress = QProgressBar(self, textVisible=False)  # it is a thin line
         self.progress.setAccessibleName(tr("Progress"))
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self.save = self.buttons.addButton(tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)

@@ -63,6 +63,18 @@ def test_what_is_written_is_counted_once_however_many_keys(desk: Desk, qtbot: Qt
     assert desk.uses[-1] == ContextUse(17, 2048, 512)
 
 
+def test_what_was_counted_of_another_chat_is_not_shown_for_one_that_takes_long(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter.follow_draft("Why?", ())
+    wait_for_count(desk, qtbot)
+    desk.link.tell_count(17)
+    desk.counter._unknown.setInterval(1)
+    desk.chat.show_conversation(Conversation())
+    qtbot.waitUntil(lambda: desk.uses[-1] == ContextUse())
+    wait_for_count(desk, qtbot, 2)
+    desk.link.tell_count(12)
+    assert desk.uses[-1] == ContextUse(12, 2048, 512)
+
+
 def test_one_count_at_a_time_and_the_last_word_is_counted(desk: Desk, qtbot: QtBot) -> None:
     desk.counter.follow_draft("one", ())
     wait_for_count(desk, qtbot)
@@ -94,6 +106,21 @@ def test_a_growing_answer_tells_by_its_own_figures(desk: Desk) -> None:
     desk.link.answer(Prefilled(desk.link.last_question.id, 100, 0, 0.1))
     desk.link.say("a", "b")
     assert desk.uses[-1] == ContextUse(104, 2048, 0)
+
+
+def test_what_was_counted_before_the_end_of_an_answer_is_not_shown_behind_it(desk: Desk, qtbot: QtBot) -> None:
+    desk.chat.ask("one")
+    desk.link.answer(Prefilled(desk.link.last_question.id, 100, 0, 0.1))
+    desk.counter.follow_draft("", ())
+    wait_for_count(desk, qtbot)
+    desk.link.say("a", "b")
+    desk.link.finish()
+    shown = desk.uses[-1]
+    desk.link.tell_count(17)
+    assert desk.uses[-1] == shown
+    wait_for_count(desk, qtbot, 2)
+    desk.link.tell_count(105)
+    assert desk.uses[-1].tokens == 105
 
 
 def test_a_growing_answer_of_an_engine_elsewhere_that_counts(desk: Desk, qtbot: QtBot) -> None:

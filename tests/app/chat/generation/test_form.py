@@ -162,6 +162,18 @@ def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
     assert popover.height() == before
 
 
+def test_a_bar_that_scrolls_the_fields_covers_none_of_them(
+    theme: Theme, settings: SettingsFile, popover: GenerationPopover, qtbot: QtBot
+) -> None:
+    settings.change(text_size=200)
+    theme.follow(settings.current)
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    popover.open_below(button)
+    qtbot.waitUntil(popover._page.verticalScrollBar().isVisible)
+    assert popover._body.width() <= popover._page.viewport().width()
+
+
 def test_on_a_screen_that_is_too_low_the_fields_scroll_and_the_button_stays(
     popover: GenerationPopover, qtbot: QtBot
 ) -> None:

@@ -88,11 +88,36 @@ def test_the_chosen_one_is_renamed_marked_and_deleted(
     row.delete.click()
     assert presets.names == []
     assert row.names.currentText() == ""
+    assert "Brief" in row.told.text()
+    row.undo.click()
+    assert (presets.names, presets.default) == (["Brief"], "Brief")
+    assert not row.undo.isVisible()
+
+
+def test_a_preset_that_is_written_over_can_be_brought_back(popover: GenerationPopover, presets: Presets) -> None:
+    presets.save("Short", SHORT)
+    popover.presets.names.setEditText("Short")
+    popover.presets.save.click()
+    assert presets.named("Short") == GenerationSettings()
+    popover.presets.undo.click()
+    assert presets.named("Short") == SHORT
+    popover.presets.save.click()
+    popover.open_below(popover, "method")
+    assert not popover.presets.undo.isVisible(), "it is another day"
+
+
+def test_buttons_that_are_off_say_why(popover: GenerationPopover) -> None:
+    row = popover.presets
+    assert all("Choose a preset" in each.toolTip() for each in (row.rename, row.delete, row.is_default))
+    row.names.setEditText("Short")
+    row.save.click()
+    assert not any("Choose a preset" in each.toolTip() for each in (row.rename, row.delete, row.is_default))
 
 
 def test_what_cannot_be_done_is_said(popover: GenerationPopover) -> None:
     popover.presets.save.click()
     assert popover.error.isVisible()
+    assert not popover._page.isAncestorOf(popover.error), "it would be out of sight on a low screen"
     assert "needs a name" in popover.error.text()
     popover.presets.names.setEditText("a")
     popover.presets.save.click()

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
@@ -325,6 +325,38 @@ def test_what_has_no_text_is_not_copied_over_what_is_on_the_clipboard(view: Conv
     grow(view, "Some")
     view.answers[-1]._copy.click()
     assert QGuiApplication.clipboard().text() == "Some"
+
+
+def test_the_command_that_copies_an_answer_leaves_the_clipboard_where_there_is_no_text(view: ConversationView) -> None:
+    QGuiApplication.clipboard().setText("kept")
+    add_turn(view, "What?", "", AnswerEnding.FAILED)
+    view.copy_last_answer()
+    assert QGuiApplication.clipboard().text() == "kept"
+    assert "no text" in QToolTip.text()
+
+
+def test_an_answer_without_text_offers_only_what_makes_sense_and_says_why(view: ConversationView) -> None:
+    add_turn(view, "What?", "", AnswerEnding.FAILED)
+    add_turn(view, "What?", "This.")
+    empty, whole = view.answers
+    for tool in (empty.edit_tool, empty.compare_tool, empty.branch_tool, empty._copy):
+        assert not tool.isEnabled()
+        assert "no text" in tool.toolTip()
+    assert empty._regenerate.isEnabled()
+    assert empty.delete_tool.isEnabled()
+    assert all(each.isEnabled() for each in whole._tools)
+
+
+def test_tools_say_that_they_wait_for_the_end_of_an_answer(view: ConversationView) -> None:
+    fill(view, 2)
+    question, answer = view.questions[0], view.answers[0]
+    waiting = (question.edit_tool, question.delete_tool, answer.edit_tool, answer._regenerate, answer.branch_tool)
+    names = [each.toolTip() for each in waiting]
+    view.set_answering(True)
+    assert all("under way" in each.toolTip() and not each.isEnabled() for each in waiting)
+    view.set_answering(False)
+    assert [each.toolTip() for each in waiting] == names
+    assert "what follows" in answer._regenerate.toolTip()
 
 
 def test_a_conversation_replaces_another(view: ConversationView) -> None:

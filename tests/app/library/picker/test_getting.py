@@ -7,8 +7,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
 
 from app.downloads.progress import State
+from app.library.picker.downloads import downloads_page
 from app.library.picker.downloads.download_list import DownloadList
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
@@ -132,6 +134,31 @@ def test_a_download_is_paused_resumed_and_cancelled(desk: Desk, hub: Hub, pair: 
     desk.wait(page.forget.isVisible)
     page.forget.click()
     desk.wait(lambda: len(desk.downloads.downloads) == 1)
+
+
+def test_much_that_has_arrived_is_not_lost_by_one_click(
+    desk: Desk, hub: Hub, pair: None, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads_page, "_WORTH_ASKING", 1)
+    paired(desk)
+    hub.fail(WEIGHTS, stall(4_000), times=20)
+    desk.library.pair_choice.choose_draft("none")
+    desk.dialog.details.primary.click()
+    desk.dialog.go_to(Page.DOWNLOADS)
+    page = desk.dialog.downloads
+    desk.wait_for("org/large", State.DOWNLOADING)
+    desk.wait(lambda: desk.download("org/large").file_bytes >= 4_000)
+    page.cancel.click()
+    (box,) = page.findChildren(QMessageBox)
+    assert "org/large" in box.text()
+    box.reject()
+    assert desk.download("org/large").state is State.DOWNLOADING, "it goes on while nobody has said so"
+    page.cancel.click()
+    buttons = page.findChildren(QMessageBox)[-1].buttons()
+    next(each for each in buttons if each.text() == "Cancel the download").click()
+    desk.wait_for("org/large", State.CANCELLED)
+    assert desk.download("org/large").file_bytes == 0
+    assert page.resume.text() == "Download again"
 
 
 def test_a_stall_is_shown_as_one(desk: Desk, hub: Hub, pair: None, monkeypatch: pytest.MonkeyPatch) -> None:

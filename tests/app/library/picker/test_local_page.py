@@ -56,6 +56,16 @@ def test_everything_here_is_listed_and_loads_with_enter(desk: Desk, page: LocalP
     assert desk.asked == [LoadOptions("org/kept", "none")]
 
 
+def test_buttons_that_are_off_say_why(desk: Desk, page: LocalPage) -> None:
+    desk.choose("embedded")
+    for button in (page.open, page.verify, page.delete):
+        assert not button.isEnabled()
+        assert "comes with Coppice" in button.toolTip()
+    desk.choose("org/kept")
+    assert page.delete.isEnabled()
+    assert "comes with" not in page.delete.toolTip()
+
+
 def test_the_demo_offers_its_own_draft(desk: Desk, page: LocalPage) -> None:
     desk.choose("embedded")
     desk.wait(lambda: desk.drafts()[0].startswith("Embedded demo draft  (recommended). It has the same"))

@@ -193,6 +193,7 @@ def test_a_size_is_told_from_the_begin(qtbot: QtBot, panel: TreePanel, tmp_path:
     dialog.begin(tmp_path / "a.webp")
     assert dialog.film
     dialog.film.progressed.connect(lambda _: said.append(dialog.words.text()))
+    assert not dialog.progress.isTextVisible(), "the line is thinner than letters"
     with qtbot.waitSignal(dialog.finished):
         pass
     assert said[0] == f"Round 0 of 4; about {size_text(forecast)} in the end."
