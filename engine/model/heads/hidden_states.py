@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from engine.accelerator import sent
@@ -21,6 +22,7 @@ class HiddenStates:
         """Passes of `network` are recorded from now on. `layers`: numbers of decoder layers, ascending."""
         self.length = 0
         self.layers = tuple(layers)
+        self._network = network
         self._capacity = capacity
         self._rows: Tensor | None = None
         if not layers:
@@ -75,11 +77,18 @@ class HiddenStates:
 
     def rows(self, slots: Sequence[int]) -> Tensor:
         """The rows of these slots, [n, width]; zeros for slot -1, which stands before the text."""
-        assert self._rows is not None, "nothing is read before the target has read it"
         assert max(slots) < self.length, "nothing is read before the target has read it"
+        if self._rows is None:
+            return self._before_the_text(len(slots))
         index = sent(slots, self._rows.device)
         found = self._rows.index_select(0, index.clamp(min=0))
         return found.masked_fill((index < 0)[:, None], 0.0)
+
+    def _before_the_text(self, count: int) -> Tensor:
+        """What `rows` gives before the first pass, as for a prompt of one token, which is not read before its tree."""
+        network = self._network
+        width = network.model.config.get_text_config(decoder=True).hidden_size * max(1, len(self.layers))
+        return torch.zeros((count, width), dtype=network.dtype, device=network.device)
 
     def _take(self, index: int, layers: Sequence[int], output: Any) -> None:
         """Copy them at once: the next layer of a pass over a long prompt writes over what it is given."""

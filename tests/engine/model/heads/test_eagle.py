@@ -88,6 +88,15 @@ def test_every_path_of_a_tree_is_what_the_paper_says(style: dict[str, Any], targ
         assert head.length == len(text) + 1, "what was read with a guess is read again"
 
 
+def test_a_text_of_one_token_has_a_tree_before_anything_was_read(target: Target, tmp_path: Path) -> None:
+    folder = write_head(tmp_path / "head")
+    _, first = contexts(target, folder)
+    host, other = contexts(target, folder)
+    host.prefill(TEXT)
+    host.rewind(0)
+    torch.testing.assert_close(first.score(TOKENS, PARENTS), other.score(TOKENS, PARENTS))
+
+
 def test_it_guesses_its_own_tokens_alone(target: Target, tmp_path: Path) -> None:
     tensors = head_tensors()
     _, head = contexts(target, write_head(tmp_path / "head", tensors))

@@ -182,6 +182,16 @@ def test_a_pass_stopped_in_the_middle_leaves_no_trace(one: Case) -> None:
     torch.testing.assert_close(found, other.score([50, 51, 60, 61], [-1, 0, 1, 2])[2:], **CLOSE)
 
 
+def test_a_text_of_one_token_has_a_tree_before_anything_was_read(one: Case) -> None:
+    """As a prompt of one token, whose tree begins with it."""
+    tokens, parents = [7, 50, 51, 60], [-1, 0, 0, 1]
+    _, first = one.pair()
+    other_host, other = one.pair()
+    other_host.prefill(PROMPT)
+    other_host.rewind(0)
+    torch.testing.assert_close(first.score(tokens, parents), other.score(tokens, parents), **CLOSE)
+
+
 def test_outputs_of_chosen_layers_are_recorded_side_by_side(one: Case) -> None:
     host = Context(one.network, 4)
     hidden = HiddenStates(one.network, 4, layers=(0, 2))
