@@ -11,11 +11,13 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engine.model.families.verified_families import VERIFIED
+from tests.engine.eagle_heads import head_tensors, write_head
 from tests.engine.family_models import IN_PAIRS, random_model, tiny_config
 from tests.engine.gguf_cases import MADE, make
 from tests.engine.gguf_files import write_gguf
 from tests.engine.gguf_states import WITH_STATES
 from tests.engine.head_models import NAMES, quiet, save_with_head
+from tests.engine.other_drafts import reduced
 from tests.engine.text.conftest import EMBEDDED
 
 TOKENS = 4096  # of the embedded pair's tokenizer, which all of them have
@@ -28,6 +30,7 @@ GGUF_KINDS = (
 # saves without what its class for text needs.
 OTHERWISE = frozenset({*IN_PAIRS, "phimoe", "minimax", "emu3"})
 UNTOKENIZED = frozenset({"gemma4 that shares keys", "gemma3n"})  # whose vocabularies stand elsewhere
+OF_OTHER_WIDTH = frozenset({"longcat_flash"})  # than the head of EAGLE-3
 NOISE = 0.1  # of a draft made of its target, in the deviation of each matrix: it often agrees
 
 
@@ -60,7 +63,8 @@ def random_pair(numbers: random.Random, folder: Path, families: list[str], varia
     else:
         family = numbers.choice(families)
         _save(family, target, is_quiet=variant == "quiet")
-        kind = numbers.choice(("none", "self", "noisy", "noisy", "embedded", "another"))
+        kind = numbers.choice(("none", "self", "noisy", "noisy", "embedded", "another", "other words", "EAGLE-3"))
+        kind = "noisy" if kind == "EAGLE-3" and family in OF_OTHER_WIDTH else kind
     draft = _draft(numbers, kind, folder / "draft", family, families)
     reference = transformers.AutoModelForCausalLM.from_pretrained(
         target, dtype=torch.float32, attn_implementation="eager"
@@ -73,16 +77,22 @@ def _of_gguf(numbers: random.Random, folder: Path) -> RandomPair:
     case, kind = numbers.choice(sorted({**MADE, **WITH_STATES}.keys() - UNTOKENIZED)), numbers.choice(GGUF_KINDS)
     folder.mkdir(parents=True)
     path = write_gguf(folder / "model.gguf", make(case, vocab_size=TOKENS), kind, tokenizer=EMBEDDED)
-    drafts = numbers.choice(("none", "self", "embedded", "embedded"))
-    return RandomPair(str(path), _draft(numbers, drafts, folder, case, []), None, f"{kind} {case}, draft {drafts}")
+    drafts = numbers.choice(("none", "self", "embedded", "embedded", "other words"))
+    draft = _draft(numbers, drafts, folder.parent / "draft", case, [])
+    return RandomPair(str(path), draft, None, f"{kind} {case}, draft {drafts}")
 
 
 def _draft(numbers: random.Random, kind: str, folder: Path, family: str, families: list[str]) -> str:
     embedded = str(EMBEDDED.parent / "demo-draft")
     named = {"embedded": embedded, "heads and a draft": f"{embedded}+heads"}
-    if kind not in ("noisy", "another"):
+    if kind in ("noisy", "another"):
+        _save(family if kind == "noisy" else numbers.choice(families), folder, noise=NOISE)
+    elif kind == "other words":
+        reduced(folder)
+    elif kind == "EAGLE-3":
+        write_head(folder, head_tensors(vocabulary=TOKENS), vocab_size=TOKENS)
+    else:
         return named.get(kind, kind)
-    _save(family if kind == "noisy" else numbers.choice(families), folder, noise=NOISE)
     return str(folder)
 
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from engine.accelerator import sent
 from engine.model.network import Network
 
+SLICING = "_maybe_slice_kv_shared_inputs"  # of Gemma 4's decoder
+
 
 class HiddenStates:
     """A row for every slot of a context's cache: [capacity, width], on the device that computes.
@@ -25,6 +27,7 @@ class HiddenStates:
         self._network = network
         self._capacity = capacity
         self._rows: Tensor | None = None
+        _have_all_rows_computed(network.model.get_decoder())
         if not layers:
             network.model.get_decoder().register_forward_hook(
                 lambda _module, _inputs, output: self.append(output.last_hidden_state[0])
@@ -98,3 +101,16 @@ class HiddenStates:
         self._room_for(rows, len(layers) * width)[:, begin : begin + width] = rows
         if index == layers[-1]:
             self.length += len(rows)
+
+
+def _have_all_rows_computed(decoder: Any) -> None:
+    """Keep a decoder from leaving out of its last layers what no later token reads: rows without logits.
+
+    Gemma 4 does so in layers that have no keys of their own; heads read what these put out.
+    """
+    if hasattr(decoder, SLICING):
+        setattr(decoder, SLICING, _unsliced)
+
+
+def _unsliced(hidden: Tensor, inputs: Any, positions: Any, masks: Any, *_others: Any, **_named: Any) -> tuple[Any, ...]:
+    return hidden, inputs, positions, masks

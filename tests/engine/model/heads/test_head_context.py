@@ -19,8 +19,9 @@ from engine.model.context import Context
 from engine.model.heads.head_context import HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import MultiTokenHead, head_of, load_head
-from engine.model.network import Network, find_layers
+from engine.model.network import Network, find_layers, wrap
 from tests.campaigns.extent import choose
+from tests.engine.family_models import random_model, tiny_config
 from tests.engine.head_models import LIBRARY, NAMES, save_with_head
 from tests.engine.model.state.test_hybrid_context import path_to, random_tree
 from tests.engine.resident import load_resident
@@ -180,6 +181,19 @@ def test_a_pass_stopped_in_the_middle_leaves_no_trace(one: Case) -> None:
     _, other = read(one, PROMPT)
     found = torch.cat([context.score([60, 61], [1, 2])])
     torch.testing.assert_close(found, other.score([50, 51, 60, 61], [-1, 0, 1, 2])[2:], **CLOSE)
+
+
+def test_rows_without_logits_are_recorded_too_where_the_last_layers_leave_them_out() -> None:
+    """Gemma 4 does so in layers without keys of their own."""
+    model = random_model(tiny_config("gemma4_text"))
+    host = Context(wrap(model, "eager", "gemma4"), 64)
+    hidden = HiddenStates(host.network, 64, layers=(0, 3))
+    host.record(hidden)
+    host.prefill(PROMPT)
+    with torch.inference_mode():
+        states = model(torch.tensor([PROMPT]), output_hidden_states=True, use_cache=False).hidden_states
+    assert hidden.length == len(PROMPT)
+    torch.testing.assert_close(hidden.rows(range(len(PROMPT)))[:, :64], states[1][0], **CLOSE)
 
 
 def test_a_text_of_one_token_has_a_tree_before_anything_was_read(one: Case) -> None:
