@@ -171,7 +171,7 @@ def test_a_packaged_program_starts_itself_as_the_process_that_reads_pdfs(monkeyp
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     arguments = own_program.command(READ_PDF, pdf_program.__name__)
     assert arguments[0] == sys.executable
-    monkeypatch.setattr(pdf_program, "main", lambda words: len(words))
+    monkeypatch.setattr(pdf_program, "main", len)
     assert command.main([*arguments[1:], "1000", "5"]) == 2
 
 
