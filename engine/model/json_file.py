@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 from engine.errors import ModelError
+from engine.files import open_ordinary
 from engine.protocol.sentences import lowered, reason_of, say
 
 
 def read_json_object(path: Path, max_bytes: int) -> dict[str, object]:
     """The object that the file holds; raises `ModelError` when it is unreadable, too big, or anything else."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             content = file.read(max_bytes + 1)
     except OSError as error:
         raise ModelError(

@@ -1,6 +1,7 @@
 """What a request of any API comes down to: a conversation, how it is to be answered, and the tools there are for it."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from engine.protocol.messages import ChatMessage, Generate, TemplateValues
 from engine.protocol.options import GenerateOptions
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.answers import Alive, Step, answer
+from engine.serving.answers import SECONDS_ALIVE, Alive, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
 from engine.text.calling import divider_for, tool_constraint
@@ -101,9 +102,17 @@ def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerat
 async def events_of(
     service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[SentEvent | Alive]]
 ) -> AsyncGenerator[SentEvent | Alive, None]:
-    """The events of the answer: what `follow` makes of its steps. Raises what `held_to_its_choice` and `answer` do."""
+    """The events of the answer: what `follow` makes of its steps. Raises what `held_to_its_choice` and `answer` do.
+
+    Steps of which nothing is told, such as reasoning that the client does not want, are signs of life now and then.
+    """
     question = await held_to_its_choice(service, question)
+    last = time.monotonic()
     async with aclosing(steps_of(service, asker, question)) as steps:
         async for step in steps:
-            for event in follow(step):
+            events, now = list(follow(step)), time.monotonic()
+            if not events and now - last > SECONDS_ALIVE:
+                events = list(follow(Alive()))
+            last = now if events else last
+            for event in events:
                 yield event

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError, no_panic
+from engine.files import open_ordinary
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 
@@ -67,7 +68,7 @@ def _settings(path: Path) -> Iterator[Mapping[str, object]]:
     if not path.exists():
         return
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             settings = json.loads(file.read(MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         raise ModelError(say("{file} cannot be read as JSON.", file=path), say("Download the file again.")) from None

@@ -17,6 +17,7 @@ from app.chat.archive.exchange.formats import read_conversations
 from app.chat.archive.exchange.importing import Importing
 from app.chat.archive.exchange.reading import ExchangeError
 from app.chat.generation.formal_text import read_formal_text
+from app.library.local.app_settings import downloads_folder, named_gguf, pointed_folder
 from app.library.local.completeness import damage_of_gguf, damage_of_safetensors
 from app.settings.generation import GenerationSettings
 from app.system import files as own_files
@@ -24,9 +25,10 @@ from app.system.files import extended, write_chosen, write_private
 from app.system.json_text import read_object
 from app.tree.rounds.recording import read_recording
 from engine import files
-from engine.errors import InputError
+from engine.errors import InputError, ModelError
 from engine.files import Replacement, write_atomically
 from engine.gguf_header import read_beginning
+from engine.model.json_file import read_json_object
 
 APP = Path(app.__file__).parent
 WRITERS = [write_atomically, write_private, write_chosen]
@@ -198,6 +200,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "chats.json": lambda path: list(read_conversations(path)),
     "more chats.json": problems_of_import,
     "config.json": lambda path: read_object(path, 1 << 20),
+    "manifest": lambda path: read_json_object(path, 1 << 20),
     "schema.json": read_formal_text,
     "answer.coppice": lambda path: list(read_recording(path)),
     "a.gguf": read_beginning,
@@ -213,9 +216,16 @@ def test_a_pipe_among_the_files_of_others_is_not_waited_for(name: str, tmp_path:
     os.mkfifo(tmp_path / name)
     try:
         told = str(READERS[name](tmp_path / name))
-    except (ExchangeError, InputError, OSError) as error:
+    except (ExchangeError, InputError, ModelError, OSError) as error:
         told = str(error)
     assert re.search("ordinary file|cannot be read|damaged", told)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+def test_a_pipe_among_the_settings_of_other_programs_says_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert downloads_folder(tmp_path / "pipe") is pointed_folder(tmp_path / "pipe") is None
+    assert named_gguf(tmp_path / "pipe", tmp_path) is None
 
 
 def test_a_folder_is_still_told_from_other_files(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.system.json_text import loads, parse_object
+from engine.files import open_ordinary
 
 _MOST_BYTES = 1 << 18
 _ENTRY = re.compile(r"(model_path|files)[ \t]*:(?:[ \t]+(.*))?")
@@ -53,7 +54,7 @@ def named_gguf(description: Path, data: Path) -> Path | None:
 
 def _read(path: Path) -> bytes:
     """Raises `OSError` where it is not there, and `ValueError` for one that is larger than such files are."""
-    with path.open("rb") as file:
+    with open_ordinary(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise ValueError(path)

@@ -1,5 +1,6 @@
 """What a client asks of llama-server's own addresses, of `/completion` and `/infill` above all."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -36,6 +37,25 @@ def _by_number(biases: object) -> object:
 
 def _is_bias(pair: Any) -> bool:
     return isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int and pair[1] is not True
+
+
+def _require_few(prompt: object) -> object:
+    """A prompt or several as they are; raises `InputError` for too many before each of the kinds is tried for each."""
+    if not isinstance(prompt, list):
+        return prompt
+    kinds = Counter(map(type, prompt))
+    if len(prompt) > MOST_PROMPTS and (not kinds[int] or kinds.keys() & {list, dict}):
+        raise _too_many()
+    for mixed in (prompt, *(each for each in prompt if isinstance(each, list))):
+        if sum(isinstance(part, str) for part in mixed) > MOST_PARTS:
+            words = say("A prompt has more than {most} texts among its tokens.", most=MOST_PARTS)
+            raise InputError(words, say("Join texts that follow each other."))
+    return prompt
+
+
+def _too_many() -> InputError:
+    words = say("These are more than {most} answers in one request.", most=MOST_ANSWERS)
+    return InputError(words, say("Send fewer prompts at once, or ask for fewer choices."))
 
 
 class PromptObject(Asked):
@@ -104,26 +124,22 @@ class LlamaFields(SamplingFields, ConstraintFields):
 class CompletionFields(LlamaFields):
     """A text to go on with, as it stands, or tokens, or both in turn; or several of these."""
 
-    prompt: (
+    prompt: Annotated[
         Text
         | PromptObject
         | TokenPrompt
         | Annotated[
             list[TokenField | Text | Parts | PromptObject],
             Field(min_length=1, max_length=MOST_PROMPT_TOKENS, fail_fast=True),
-        ]
-    )
+        ],
+        BeforeValidator(_require_few),
+    ]
 
     def check(self) -> None:
         """Raise `InputError` for fields that this server does not support, and for too much at once."""
         super().check()
-        if len(self.prompts) > MOST_PROMPTS or len(self.prompts) * self.choices > MOST_ANSWERS:
-            words = say("These are more than {most} answers in one request.", most=MOST_ANSWERS)
-            raise InputError(words, say("Send fewer prompts at once, or ask for fewer choices."))
-        mixed = (each for each in self.prompts if not isinstance(each, str))
-        if any(sum(isinstance(part, str) for part in each) > MOST_PARTS for each in mixed):
-            words = say("A prompt has more than {most} texts among its tokens.", most=MOST_PARTS)
-            raise InputError(words, say("Join texts that follow each other."))
+        if len(self.prompts) * self.choices > MOST_ANSWERS:
+            raise _too_many()
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Round
 from engine.protocol.options import Constraint, GenerateOptions
 from engine.serving.desk import WINDOW, Job
@@ -328,3 +329,23 @@ def test_texts_may_be_told_as_they_stand(running: Running, http: httpx.Client) -
     assert http.post("/tokenize", json={"content": text}).json()["tokens"][-1] == tokenizer.special_tokens[END]
     halves = http.post("/tokenize", json={"content": "🌳", "with_pieces": True}).json()["tokens"]
     assert bytes(byte for each in halves for byte in each["piece"] if isinstance(each["piece"], list)).decode() == "🌳"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ([[1]] * 33, "more than 64 answers"),
+        ([{"prompt_string": "a"}] * 33, "more than 64 answers"),
+        ([1] * 32 + [{"prompt_string": "a"}], "more than 64 answers"),
+        (["a"] * 33, "more than 64 answers"),
+        ([1, "a"] * 4097, "more than 4096 texts"),
+        ([[1, *["a"] * 4097]], "more than 4096 texts"),
+    ],
+)
+def test_too_many_prompts_are_refused_before_each_is_looked_at(prompt: list[Any], words: str) -> None:
+    """To try every kind for each of a hundred thousand holds all other clients for seconds."""
+    with pytest.raises(InputError, match=words):
+        CompletionFields.model_validate({"prompt": prompt})
+    asked = CompletionFields.model_validate({"prompt": [1] * 5000})
+    asked.check()
+    assert len(asked.prompts) == 1

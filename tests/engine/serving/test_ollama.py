@@ -1,8 +1,10 @@
 """Ollama's addresses as its own client sees them."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx2 as httpx
 import ollama
@@ -15,7 +17,8 @@ from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions
 from engine.protocol.reasoning import COMMON
 from engine.protocol.tools import Tool, ToolCall
-from engine.serving.answers import Alive, Step
+from engine.serving import question
+from engine.serving.answers import Alive, Progress, Step
 from engine.serving.arguments import NO_JSON, arguments_of
 from engine.serving.ollama.lines import LineWriter
 from engine.serving.ollama.request import OptionsField
@@ -328,3 +331,25 @@ def test_a_call_that_was_cut_off_is_told_as_what_came_of_it() -> None:
     _, whole = written(pieces)
     assert whole["message"]["tool_calls"][0]["function"]["arguments"] == {NO_JSON: '{"to": "Ro'}
     assert arguments_of('{"to": "Rome"}') == {"to": "Rome"}
+
+
+@pytest.mark.parametrize(("seconds", "signs"), [(-1.0, 2), (1e9, 0)])
+def test_reasoning_that_nobody_wants_is_a_sign_of_life(
+    seconds: float, signs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between client and server there may be somebody who ends a connection on which nothing is said for a minute."""
+
+    async def played(*_: object) -> AsyncGenerator[Step, None]:
+        for step in steps_of([Thought("Hm, "), Thought("so."), Content("Yes.")]):
+            if isinstance(step, Progress):
+                yield step
+
+    async def told() -> list[Any]:
+        anything: Any = None
+        follow = LineWriter("model", is_chat=True, shows_thoughts=False).follow
+        return [event async for event in question.events_of(anything, anything, anything, follow)]
+
+    monkeypatch.setattr(question, "SECONDS_ALIVE", seconds)
+    monkeypatch.setattr(question, "steps_of", played)
+    monkeypatch.setattr(question, "held_to_its_choice", AsyncMock())
+    assert [line["message"]["content"] for line in asyncio.run(told())] == [*[""] * signs, "Yes."]

@@ -15,6 +15,7 @@ from PySide6.QtCore import QMimeData, QUrl
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from app import __main__ as command
 from app.chat.composer import pdf_program
 from app.chat.composer.attachment_reader import LARGEST_PDF, LARGEST_TEXT, AttachmentReader, read_attachment
 from app.chat.composer.attachment_tray import MOST_FILES, AttachmentTray
@@ -23,6 +24,7 @@ from app.chat.composer.pdf_text import Refused, found_in, read_pdf
 from app.chat.history.message import Attachment, attachment_details, attachments_of
 from app.system import own_program
 from app.system.background import Stop
+from app.system.bundle import READ_PDF
 from app.ui.theme import LIGHT
 from tests.app.chat.composer.pdfs import encrypted, packed_page, pdf_of
 
@@ -163,6 +165,14 @@ def test_a_pdf_is_left_when_nobody_waits_for_it(qtbot: QtBot, tmp_path: Path) ->
     qtbot.waitUntil(lambda: bool(readers_of_pdfs()))
     reader.close()
     qtbot.waitUntil(lambda: not readers_of_pdfs())
+
+
+def test_a_packaged_program_starts_itself_as_the_process_that_reads_pdfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    arguments = own_program.command(READ_PDF, pdf_program.__name__)
+    assert arguments[0] == sys.executable
+    monkeypatch.setattr(pdf_program, "main", len)
+    assert command.main([*arguments[1:], "1000", "5"]) == 2
 
 
 def readers_of_pdfs() -> list[psutil.Process]:
