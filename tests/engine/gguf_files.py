@@ -32,7 +32,7 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
-from tests.engine.gguf_indexed import of_deepseek4, of_glm5, of_hy4, of_minimax3
+from tests.engine.gguf_indexed import of_deepseek4, of_dots3, of_glm5, of_hy4, of_minimax3
 from tests.engine.gguf_states import DECAYS, of_bailing, of_minimax, of_qwen4
 
 Array = NDArray[Any]
@@ -41,12 +41,12 @@ ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
     "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear",
-    "hy_v4": "glm-dsa",
+    "hy_v4": "glm-dsa", "dots3note": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
 NEWER = {
     "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4,
-    "hy_v4": of_hy4, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+    "hy_v4": of_hy4, "dots3note": of_dots3, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
 }  # fmt: skip
 FINAL = (
     "blk.",

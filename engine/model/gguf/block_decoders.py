@@ -157,7 +157,7 @@ def _tq2_0(blocks: Tensor) -> Tensor:
 
 
 def _digits(packed: Tensor, count: int) -> Tensor:
-    """Of each byte, which is a fraction, so many digits to the base 3: uint8 [blocks, count x bytes], bytes together."""
+    """Of each byte, which is a fraction, so many digits to the base 3: uint8 [blocks, count x bytes]."""
     powers = torch.tensor([3**digit for digit in range(count)], dtype=torch.int32, device=packed.device)
     moved = (packed.int()[:, None] * powers[:, None]).bitwise_and_(255)  # what stands behind the point
     return (moved.mul_(3) >> 8).to(torch.uint8).flatten(1)
