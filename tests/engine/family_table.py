@@ -58,8 +58,8 @@ continues random texts of 4 to 700 tokens, which is more than windows see, and t
 for, by 16 tokens each. *Difference* is the largest between the logarithms of the probabilities that both give to one of
 the 40 tokens that llama.cpp finds likeliest; *same* are the tokens that both find likeliest of all. What is larger than
 0.001 comes from GELU, which llama.cpp looks up in a table of 16 bits (so did Coppice here), and from deep random
-networks. In these llama.cpp differs from the published network, or from the library's, and Coppice does not; there they were
-compared without:
+networks. In these llama.cpp differs from the published network, or from the library's, and Coppice does not; there they
+were compared without:
 
 - `deepseek2` of V2 with groups of experts: it rates a group by its best two experts, as V3 does.
 - `gpt-oss`: it rounds the bounds of YaRN. `gptneox` and `falcon`: it approximates GELU, which the networks compute.
