@@ -302,9 +302,9 @@ def query_heads(config: Any, architecture: str) -> int | list[int]:
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
     multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
-    heads = 1
+    heads: Any = 1
     if architecture not in LATENT and not multi_query:
-        heads = int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0))
+        heads = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
     return [heads * (kind in ATTENDING) for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 

@@ -188,7 +188,8 @@ def _dots3_note(header: GgufHeader, settings: Settings, config: Config) -> Confi
     slides = [kind == SLIDING for kind in cast(list[str], kinds["layer_types"])]
     said, heads = settings.several(INDEXER_TYPES), settings.several("attention.head_count")
     _require(settings, INDEXER_TYPES, not said or [not chooses for chooses in said[:layers]] == slides)
-    own = {count for count, is_own in zip(heads, slides, strict=False) if is_own} or {config["num_attention_heads"]}
+    own: set[object] = {count for count, is_own in zip(heads, slides, strict=False) if is_own}
+    own = own or {config["num_attention_heads"]}
     _require(settings, "attention.head_count", len(heads) >= layers and len(own) == 1)
     full = latent(settings)
     keys = {key: settings.whole(f"attention.key_length_{key}") for key in ("mla", "mla_swa")}
