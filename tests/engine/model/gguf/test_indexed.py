@@ -9,9 +9,12 @@ import transformers
 from engine.errors import ModelError
 from engine.gguf_header import WHOLE_NUMBERS
 from engine.model.checkpoint import open_checkpoint
+from engine.model.gguf.config import config_of
+from engine.model.gguf.header import read_gguf
 from engine.model.gguf.packed_blocks import WholeNumbers
 from tests.engine.gguf_cases import make
 from tests.engine.gguf_files import write_gguf
+from tests.engine.gguf_ollama import write_ollama
 from tests.engine.model.gguf.raw_files import RawFile, tensor
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.gguf.test_families import weight_of
@@ -117,6 +120,15 @@ def test_layers_that_predict_are_left_out_if_they_are_there(tmp_path: Path) -> N
     checkpoint = open_checkpoint(str(path))
     assert (checkpoint.config["num_hidden_layers"], checkpoint.config["layer_types"]) == (2, layers)
     assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+def test_a_chameleon_knows_which_tokens_are_parts_of_pictures(tmp_path: Path) -> None:
+    tensors = {"token_embd.weight": torch.ones(5, 8)}
+    said = {"context_length": 64, "embedding_length": 8, "block_count": 1, "attention.head_count": 2}
+    tokens = {"tokenizer.ggml.tokens": ["a", "IMGIMGAZ", "b", "IMGIMGBZ", "<image>"]}
+    entries = {**said, **tokens, "feed_forward_length": 8, "attention.layer_norm_rms_epsilon": 1e-5}
+    path = write_ollama(tmp_path / "m.gguf", "chameleon", entries, tensors)
+    assert config_of(read_gguf((path,)), "m")["vocabulary_map"] == {"IMGIMGAZ": 1, "IMGIMGBZ": 3}
 
 
 def test_numbers_of_experts_stay_among_them() -> None:
