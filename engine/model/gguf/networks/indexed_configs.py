@@ -115,6 +115,8 @@ def _minimax_m3(header: GgufHeader, settings: Settings, config: Config) -> Confi
     """Layers with an indexer attend to the blocks of the past that it chooses; what holds activations is in no file."""
     layers, width = _layers(config), settings.whole("expert_feed_forward_length")
     chooses = [f"blk.{index}.indexer.q_proj.weight" in header.tensors for index in range(layers)]
+    if not any(chooses):  # the first files left them out, and what sees everything is no longer the same network
+        raise settings.without("indexer.q_proj")
     dense = next((tensor for name, tensor in header.tensors.items() if name.endswith(".ffn_gate.weight")), None)
     _require(settings, "expert_gating_func", settings.whole("expert_gating_func", SIGMOID) in (0, SIGMOID))
     _require(settings, "expert_weights_norm", settings.flag("expert_weights_norm", default=True))  # its network does

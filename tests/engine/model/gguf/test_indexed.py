@@ -35,6 +35,9 @@ GLM5: dict[str, object] = {
 }  # fmt: skip
 
 
+CHOOSER = tensor("blk.1.indexer.q_proj.weight", (32, 16), 1024)
+
+
 def without(key: str, of: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in of.items() if name != key}
 
@@ -54,8 +57,8 @@ REFUSED: dict[str, tuple[RawFile, str]] = {
     "no limit": (raw("deepseek4", **without("swiglu_clamp_exp", DEEPSEEK4)), "swiglu_clamp_exp"),
     "a limit of nothing": (raw("deepseek4", **{**DEEPSEEK4, "swiglu_clamp_exp": 0.0}), "swiglu_clamp_exp"),
     "another limit for all tokens": (raw("deepseek4", **DEEPSEEK4, swiglu_clamp_shexp=8.0), "swiglu_clamp_shexp"),
-    "a MiniMax without what chooses": (raw("minimax-m3", rope__dimension_count=8), "attention.indexer.head_count"),
-    "a MiniMax of soft shares": (raw("minimax-m3", expert_gating_func=1), "expert_gating_func"),
+    "a MiniMax without what chooses": (raw("minimax-m3"), r"lacks the weights indexer\.q_proj"),
+    "a MiniMax of soft shares": (raw("minimax-m3", CHOOSER, expert_gating_func=1), "expert_gating_func"),
     "positions that turn a GLM": (raw("glm5-next", **{**GLM5, "rope__dimension_count": 8}), "rope.dimension_count"),
     "a GLM without pools": (raw("glm5-next", **GLM5, attention__key_length_mla=16), "attention.indexer.kpool"),
     "too few layers of MiniMax with a state": (
