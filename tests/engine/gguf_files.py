@@ -207,8 +207,9 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     rope = rope_of(config)
     if rope:
         writer.add_rope_freq_base(float(rope["rope_theta"]))
-    if architecture != "gemma4":
+    if architecture not in ("gemma4", "deepseek4"):  # the latter has experts in every layer, and says no other width
         writer.add_feed_forward_length(widths(config, architecture))
+    if architecture != "gemma4":
         writer.add_head_count_kv(key_value_heads(config, architecture))
     if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads

@@ -97,7 +97,8 @@ def _deepseek4(_header: GgufHeader, settings: Settings, config: Config) -> Confi
         "n_routed_experts": expert_count(settings),
         "n_shared_experts": 1,
         "num_experts_per_tok": settings.whole("expert_used_count"),
-        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        # Both names are of one number, and the file may say none for layers without experts, as there are none.
+        **dict.fromkeys(("intermediate_size", "moe_intermediate_size"), settings.whole("expert_feed_forward_length")),
         "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
         "scoring_func": "sqrtsoftplus",
         "swiglu_limit": _limit(settings, layers, "swiglu_clamp_exp", "swiglu_clamp_shexp"),
