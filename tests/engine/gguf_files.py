@@ -207,18 +207,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     rope = rope_of(config)
     if rope:
         writer.add_rope_freq_base(float(rope["rope_theta"]))
-    if architecture not in ("gemma4", "deepseek4"):  # the latter has experts in every layer, and says no other width
-        writer.add_feed_forward_length(widths(config, architecture))
-    if architecture != "gemma4":
-        writer.add_head_count_kv(key_value_heads(config, architecture))
-    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
-        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
-        turned = own if architecture.startswith("nemotron_h") else part
-        writer.add_rope_dimension_count(turned)
-        writer.add_key_length(head_dim)
-        writer.add_value_length(head_dim)
+    _write_widths(writer, config, architecture)
     if rope.get("rope_type") in ("yarn", "linear"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
@@ -235,6 +224,23 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
                 getattr(writer, f"add_rope_scaling_yarn_{key}")(value)
     _write_experts(writer, config)
     describe(writer, config, architecture)
+
+
+def _write_widths(writer: Any, config: Any, architecture: str) -> None:
+    """Of what follows attention, and of its heads."""
+    rope = rope_of(config)
+    if architecture not in ("gemma4", "deepseek4"):  # the latter has experts in every layer, and says no other width
+        writer.add_feed_forward_length(widths(config, architecture))
+    if architecture != "gemma4":
+        writer.add_head_count_kv(key_value_heads(config, architecture))
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
+        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
+        turned = own if architecture.startswith("nemotron_h") else part
+        writer.add_rope_dimension_count(turned)
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
 
 
 def _write_experts(writer: Any, config: Any) -> None:
