@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from transformers.models.dots3_note.modeling_dots3_note import apply_rotary_pos_emb_interleave
 
 DEVIATION = torch.std
 GELU = torch.nn.functional.gelu
@@ -51,12 +52,22 @@ def without_pictures(logits: Tensor, _config: object) -> Tensor:
     return logits
 
 
+def halves_of_index(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Any:
+    """The embedding of dots3-note, where halves of what indexers compare turn together, not pairs of neighbours."""
+    if unsqueeze_dim == IN_INDEXERS:
+        query, key = (torch.stack(states.chunk(2, -1), -1).flatten(-2) for states in (query, key))
+    return apply_rotary_pos_emb_interleave(query, key, cos, sin, unsqueeze_dim=unsqueeze_dim)
+
+
+IN_INDEXERS = 2  # the place of heads in what dots3-note turns there
 BACKBONE = "engine.model.families.text_backbone"
 PHIMOE, BAMBA = "transformers.models.phimoe.modeling_phimoe", "transformers.models.bamba.modeling_bamba"
 ALWAYS: dict[str, Any] = {"torch.std": deviation}
+DOTS3 = "transformers.models.dots3_note.modeling_dots3_note"
 PATCHES: dict[str, dict[str, Any]] = {
     "phimoe": {f"{PHIMOE}.sparsemixer": softmax_of_two, "torch.nn.functional.layer_norm": root_mean_square},
     "chameleon": {f"{BACKBONE}.scaled": without_pictures},
+    "dots3_note_text": {f"{DOTS3}.apply_rotary_pos_emb_interleave": halves_of_index},
     "bamba": {f"{BAMBA}.apply_rotary_pos_emb": turned_across},
 }
 """By the `model_type` of a network."""

@@ -54,7 +54,7 @@ MORE: Mapping[str, dict[str, Any]] = {
     "deepseek_v2": {"n_group": 1, "topk_group": 1},  # of groups llama.cpp takes the best two experts, as V3 does
     "deepseek_v2 lite": {"num_hidden_layers": 27},  # by which llama.cpp knows it
     "deepseek_v32": INDEXER,
-    "deepseek_v4": INDEXER,
+    **dict.fromkeys(("deepseek_v4", "dots3_note"), INDEXER),
     "minimax_m3": {"index_topk_blocks": 400},  # without flash attention, which rounds to 16 bits, it chooses none
     "chameleon": {"vocab_size": 8300},  # with the parts of pictures
     "glm_moe_dsa": INDEXER,

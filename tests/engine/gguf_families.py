@@ -35,6 +35,7 @@ ARCHITECTURES = {
     "jamba": "jamba", "mamba": "mamba", "falcon_mamba": "mamba", "mamba2": "mamba2", "kimi_linear": "kimi-linear",
     "minimax": "minimax-01", "bitnet": "bitnet", "chameleon": "chameleon", "bloom": "bloom", "mpt": "mpt",
     "deepseek_v4": "deepseek4", "minimax_m3_vl_text": "minimax-m3", "glm5_next_text": "glm5-next", "hy_v4": "hy_v4",
+    "dots3_note_text": "dots3note",
 }  # fmt: skip
 PERMUTED = {
     "llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee", "internlm2", "minicpm", "olmo", "granitehybrid",
@@ -54,7 +55,17 @@ PLUS_ONE = {
     "qwen4exp",
     "minimax-m3",
 }
-LATENT = {"bailingmoe3", "deepseek2", "deepseek32", "glm-dsa", "glm5-next", "hy_v4", "kimi-linear", "mistral4"}
+LATENT = {
+    "bailingmoe3",
+    "deepseek2",
+    "dots3note",
+    "deepseek32",
+    "glm-dsa",
+    "glm5-next",
+    "hy_v4",
+    "kimi-linear",
+    "mistral4",
+}
 FUSED = {"chatglm", "qwen", "codeshell", "bailingmoe2"}
 ATTENDING = ("full_attention", "indexed_attention")
 # Parameters that gguf's own table of names does not have.
@@ -255,7 +266,7 @@ def _factors(rope: dict[str, Any], width: int) -> Tensor:
 def rope_of(config: Any) -> dict[str, Any]:
     """The rotary embedding of layers that see everything; empty without positions."""
     rope: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    return dict(rope.get("full_attention", rope.get("main", rope)))
+    return dict(next((rope[kind] for kind in ("full_attention", "main", "indexed_attention") if kind in rope), rope))
 
 
 def predicting_layers(config: Any, architecture: str) -> int:
@@ -283,7 +294,7 @@ def query_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each."""
     if architecture == "laguna":
         return list(config.num_attention_heads_per_layer)
-    if architecture != "step35":
+    if architecture not in ("step35", "dots3note"):
         return int(getattr(config, "num_attention_heads", 0))
     return [config.per_layer_config[index].num_attention_heads for index in range(config.num_hidden_layers)]
 
@@ -291,8 +302,9 @@ def query_heads(config: Any, architecture: str) -> int | list[int]:
 def key_value_heads(config: Any, architecture: str) -> int | list[int]:
     """For all layers, or for each: those that keep a state have none."""
     multi_query = getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False)
-    every: Any = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
-    heads = 1 if architecture in LATENT or multi_query else int(every)
+    heads: Any = 1
+    if architecture not in LATENT and not multi_query:
+        heads = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
     return [heads * (kind in ATTENDING) for kind in config.layer_types] if architecture in BY_LAYER else heads
 
 

@@ -32,7 +32,7 @@ from tests.engine.gguf_families import (
     turns_experts,
     widths,
 )
-from tests.engine.gguf_indexed import of_deepseek4, of_glm5, of_hy4, of_minimax3
+from tests.engine.gguf_indexed import of_deepseek4, of_dots3, of_glm5, of_hy4, of_minimax3
 from tests.engine.gguf_states import DECAYS, of_bailing, of_minimax, of_qwen4
 
 Array = NDArray[Any]
@@ -41,12 +41,12 @@ ALIKE = {
     "hy_v3": "exaone-moe", "cohere2moe": "glm4moe", "mellum": "qwen3moe", "deepseek32": "glm-dsa", "laguna": "step35",
     "muse-glimmer": "gemma3", "granite_swa": "granitehybrid", "qwen4exp": "qwen35moe", "bailingmoe3": "kimi-linear",
     "deepseek4": "glm-dsa", "minimax-01": "minimax-m2", "minimax-m3": "exaone-moe", "glm5-next": "kimi-linear",
-    "hy_v4": "glm-dsa",
+    "hy_v4": "glm-dsa", "dots3note": "glm-dsa",
 }  # fmt: skip
 # What the package's table does not know; empty for what is as in older networks.
 NEWER = {
     "qwen4exp": of_qwen4, "bailingmoe3": of_bailing, "dbrx": of_dbrx, "bloom": of_bloom, "deepseek4": of_deepseek4,
-    "hy_v4": of_hy4, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
+    "hy_v4": of_hy4, "dots3note": of_dots3, "minimax-01": of_minimax, "minimax-m3": of_minimax3, "glm5-next": of_glm5,
 }  # fmt: skip
 FINAL = (
     "blk.",
@@ -207,17 +207,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     rope = rope_of(config)
     if rope:
         writer.add_rope_freq_base(float(rope["rope_theta"]))
-    if architecture != "gemma4":
-        writer.add_feed_forward_length(widths(config, architecture))
-        writer.add_head_count_kv(key_value_heads(config, architecture))
-    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
-        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
-        turned = own if architecture.startswith("nemotron_h") else part
-        writer.add_rope_dimension_count(turned)
-        writer.add_key_length(head_dim)
-        writer.add_value_length(head_dim)
+    _write_widths(writer, config, architecture)
     if rope.get("rope_type") in ("yarn", "linear"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
@@ -234,6 +224,23 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
                 getattr(writer, f"add_rope_scaling_yarn_{key}")(value)
     _write_experts(writer, config)
     describe(writer, config, architecture)
+
+
+def _write_widths(writer: Any, config: Any, architecture: str) -> None:
+    """Of what follows attention, and of its heads."""
+    rope = rope_of(config)
+    if architecture not in ("gemma4", "deepseek4"):  # the latter has experts in every layer, and says no other width
+        writer.add_feed_forward_length(widths(config, architecture))
+    if architecture != "gemma4":
+        writer.add_head_count_kv(key_value_heads(config, architecture))
+    if architecture not in LATENT | {"gemma4", "mamba", "mamba2", "minicpm3", "step35"}:
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        own = config.hidden_size // config.num_attention_heads  # what it says of Nemotron-H, whose heads do not turn
+        part = getattr(config, "rotary_dim", None) or int(head_dim * rope.get("partial_rotary_factor", 1))
+        turned = own if architecture.startswith("nemotron_h") else part
+        writer.add_rope_dimension_count(turned)
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
 
 
 def _write_experts(writer: Any, config: Any) -> None:

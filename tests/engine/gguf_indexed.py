@@ -6,6 +6,7 @@ from typing import Any
 import gguf
 from torch import Tensor
 
+from tests.engine.family_models import ABSENT
 from tests.engine.gguf_states import LATENT
 
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
@@ -41,6 +42,17 @@ WITH_INDEXERS: dict[str, tuple[str, dict[str, Any]]] = {
         "linear_head_dim": 16, "linear_num_heads": 4, "index_kpool": 4, "indexer_types": ["full"] * 2,
         "layer_types": ["linear_attention", "indexed_attention"], "mlp_layer_types": ["dense", "sparse"],
     }),
+    "dots3_note": ("dots3_note_text", {
+        **LATENT, **CHOSEN, **INDEXER, "swiglu_limit": ABSENT, "head_dim": 24, "q_lora_rank": 16, "kv_lora_rank": 16,
+        "n_group": 1, "topk_group": 1, "layer_types": ["indexed_attention", "sliding_attention"], "sliding_window": 7,
+        "mlp_layer_types": ["dense", "sparse"], "shared_experts_intermediate_size": 32, "swa_num_attention_heads": 2,
+        "swa_num_key_value_heads": 2, "swa_q_lora_rank": 16, "swa_kv_lora_rank": 64, "swa_head_dim": 40,
+        "swa_qk_nope_head_dim": 32, "swa_v_head_dim": 16,
+        "rope_parameters": {
+            "indexed_attention": {**ROPE, "rope_theta": 8e6, "partial_rotary_factor": 8 / 24},
+            "sliding_attention": {**ROPE, "partial_rotary_factor": 8 / 40},
+        },
+    }),
     "hy_v4": ("hy_v4", {
         **LATENT, **CHOSEN, **INDEXER, "n_group": 1, "topk_group": 1, "hc_magnitude": 1.5,
         "mlp_layer_types": ["dense", "sparse"], "indexer_types": ["full", "shared"],
@@ -72,6 +84,9 @@ GLM5 = {
     "self_attn.indexer.index_kpool_compress_gate": "indexer_compressor_gate.weight",
     "self_attn.forget_gate.dt_bias": "ssm_dt.bias",
 }
+DOTS3 = {
+    "self_attn.k_rope_only_layernorm.weight": "attn_k_norm.weight", "self_attn.g_proj.weight": "attn_gate.weight",
+}  # fmt: skip
 HY4 = {**STREAMS, "self_attn.gate_proj.weight": "attn_gate.weight"}
 OF_INDEX = {"q_proj": "q_proj", "k_proj": "k_proj", "q_norm": "q_norm", "k_norm": "k_norm"}
 Named = list[tuple[str, Tensor]]
@@ -93,6 +108,23 @@ def of_glm5(own: str, tensor: Tensor, _config: Any) -> Named:
     if own.endswith("A_log"):
         return [(f"blk.{own.split('.')[2]}.ssm_a", -tensor.exp())]
     return _named(own, tensor, GLM5)
+
+
+def of_dots3(own: str, tensor: Tensor, config: Any) -> Named:
+    """Norms of latents are multiplied with what the network multiplies these with, and heads differ by layer."""
+    block, _, name = own.removeprefix("model.layers.").partition(".")
+    if name.endswith("_a_layernorm.weight"):
+        called = name.removeprefix("self_attn.").replace("_layernorm", "_norm")
+        return [(f"blk.{block}.attn_{called}", tensor * (config.hidden_size / len(tensor)) ** 0.5)]
+    if name == "self_attn.kv_b_proj.weight":
+        layer = config.per_layer_config[int(block)]
+        heads = tensor.view(layer.num_attention_heads, -1, tensor.shape[-1])
+        keys, values = heads[:, : layer.qk_nope_head_dim], heads[:, layer.qk_nope_head_dim :]
+        return [
+            (f"blk.{block}.attn_k_b.weight", keys.mT.contiguous()),
+            (f"blk.{block}.attn_v_b.weight", values.contiguous()),
+        ]
+    return _named(own, tensor, DOTS3)
 
 
 def of_hy4(own: str, tensor: Tensor, _config: Any) -> Named:
@@ -205,6 +237,27 @@ def _glm5(writer: Any, config: Any) -> None:
     })  # fmt: skip
 
 
+def _dots3(writer: Any, config: Any) -> None:
+    _latent(writer, config.per_layer_config[config.layer_types.index("indexed_attention")])
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_weights_norm(True)
+    _indexer(writer, config)
+    slides = [kind == "sliding_attention" for kind in config.layer_types]
+    own = config.per_layer_config[slides.index(True)]
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window_pattern(slides)
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_key_length_swa(own.kv_lora_rank + own.qk_rope_head_dim)
+    writer.add_value_length_swa(own.kv_lora_rank)
+    _entries(writer, {
+        "attention.kv_lora_rank_swa": own.kv_lora_rank,
+        "attention.key_length_mla_swa": own.qk_nope_head_dim + own.qk_rope_head_dim,
+        "attention.value_length_mla_swa": own.v_head_dim,
+        "attention.indexer.types": [not each for each in slides],
+    })  # fmt: skip
+
+
 def _hy4(writer: Any, config: Any) -> None:
     _latent(writer, config)
     _routed(writer, config)
@@ -221,5 +274,6 @@ ENTRIES: dict[str, Callable[[Any, Any], None]] = {
     "minimax-m3": _minimax3,
     "glm5-next": _glm5,
     "hy_v4": _hy4,
+    "dots3note": _dots3,
 }
 """What each says of itself besides what all say, by `general.architecture`."""

@@ -209,6 +209,8 @@ class _Adding:
             shape = (shape[0] * shape[2], shape[1])
         elif change == "by groups":
             form = self._by_groups(tensor)
+        elif change == "rescaled":
+            form = replace(form, times=(shape[0] / self._number("hidden_size")) ** 0.5)
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
         elif change in OF_VALUES:

@@ -39,7 +39,8 @@ Undo = Callable[[Tensor], Tensor]
 class Gguf:
     """The parts `"0"`, `"1"`, ... hold rows of blocks, uint8 [..., bytes], or plain numbers; `kinds` are their types.
 
-    `plus` is added to every number; with `is_log`, a number is the logarithm of `sign` times what is stored.
+    `plus` is added to every number, and `times` multiplied with it; with `is_log`, a number is the logarithm of `sign`
+    times what is stored.
     """
 
     kinds: tuple[BlockType, ...]
@@ -48,6 +49,7 @@ class Gguf:
     split: int = 0
     groups: int = 0
     plus: float = 0.0
+    times: float = 1.0
     is_log: bool = False
     sign: float = -1.0
 
@@ -107,7 +109,9 @@ class Gguf:
         if self.is_log:
             sign = self.sign
             return lambda numbers: torch.log(sign * numbers)
-        plus = self.plus
+        plus, times = self.plus, self.times
+        if times != 1.0:
+            return lambda numbers: numbers * times + plus
         return (lambda numbers: numbers + plus) if plus else None
 
     def _targets(self, out: Tensor) -> list[list[Tensor]]:

@@ -128,6 +128,13 @@ class Settings:
             FETCH_AGAIN,
         )  # fmt: skip
 
+    def without(self, tensor: str) -> ModelError:
+        """The refusal of a model whose file was made without this tensor."""
+        return ModelError(
+            say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=tensor),
+            say("Choose another version of the model."),
+        )
+
     def _value(self, key: str) -> object:
         self._asked.add(key)
         names = (key, ALSO_CALLED.get(key, key))

@@ -57,6 +57,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "the same by layer": (
         {"rope_parameters": {"full_attention": {**LINEAR, "partial_rotary_factor": 3e6}}}, "partial_rotary_factor"
     ),
+    "rounds without end": ({"hc_sinkhorn_iters": 2**31}, "= 2147483648; it must be at most 1000"),
     "a base of nothing": ({"rope_theta": 0}, "rope_theta = 0; it must be a number above 0"),
     "a factor of nothing": ({"rope_scaling": {**LINEAR, "factor": 0.0}}, "factor"),
     "a factor of no number": ({"rope_scaling": {**LINEAR, "factor": "x"}}, "factor"),

@@ -1,11 +1,13 @@
 """What config.json says of networks that choose or compress what they attend to, from a GGUF file's metadata."""
 
+from typing import cast
+
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.networks.dense_configs import Config
 from engine.model.gguf.networks.mixture_configs import SIGMOID, expert_count, kinds_of_mlp, latent, sigmoid_routed
 from engine.model.gguf.networks.state_configs import attention_kinds
-from engine.model.gguf.settings import Settings, shortest
-from engine.model.gguf.windows import FULL, LINEAR, SLIDING
+from engine.model.gguf.settings import SLIDING_BASE, Settings, shortest
+from engine.model.gguf.windows import FULL, LINEAR, SLIDING, windows
 
 SQRT_SOFTPLUS = 4  # as llama.cpp numbers what makes DeepSeek V4's probabilities of scores
 RATIOS, INDEXER_TYPES = "attention.compress_ratios", "attention.indexer.types"
@@ -95,7 +97,8 @@ def _deepseek4(_header: GgufHeader, settings: Settings, config: Config) -> Confi
         "n_routed_experts": expert_count(settings),
         "n_shared_experts": 1,
         "num_experts_per_tok": settings.whole("expert_used_count"),
-        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        # Both names are of one number, and the file may say none for layers without experts, as there are none.
+        **dict.fromkeys(("intermediate_size", "moe_intermediate_size"), settings.whole("expert_feed_forward_length")),
         "routed_scaling_factor": settings.real("expert_weights_scale", 0.0) or 1.0,
         "scoring_func": "sqrtsoftplus",
         "swiglu_limit": _limit(settings, layers, "swiglu_clamp_exp", "swiglu_clamp_shexp"),
@@ -113,6 +116,8 @@ def _minimax_m3(header: GgufHeader, settings: Settings, config: Config) -> Confi
     """Layers with an indexer attend to the blocks of the past that it chooses; what holds activations is in no file."""
     layers, width = _layers(config), settings.whole("expert_feed_forward_length")
     chooses = [f"blk.{index}.indexer.q_proj.weight" in header.tensors for index in range(layers)]
+    if not any(chooses):  # the first files left them out, and what sees everything is no longer the same network
+        raise settings.without("indexer.q_proj")
     dense = next((tensor for name, tensor in header.tensors.items() if name.endswith(".ffn_gate.weight")), None)
     _require(settings, "expert_gating_func", settings.whole("expert_gating_func", SIGMOID) in (0, SIGMOID))
     _require(settings, "expert_weights_norm", settings.flag("expert_weights_norm", default=True))  # its network does
@@ -180,7 +185,48 @@ def _hy_v4(header: GgufHeader, settings: Settings, config: Config) -> Config:
     }
 
 
+def _dots3_note(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Layers with a window have heads and latents of their own sizes; only the others choose what they attend to."""
+    layers, kinds, turned = _layers(config), windows(settings, 1), settings.whole("rope.dimension_count")
+    slides = [kind == SLIDING for kind in cast(list[str], kinds["layer_types"])]
+    said, heads = settings.several(INDEXER_TYPES), settings.several("attention.head_count")
+    _require(settings, INDEXER_TYPES, not said or [not chooses for chooses in said[:layers]] == slides)
+    own: set[object] = {count for count, is_own in zip(heads, slides, strict=False) if is_own}
+    own = own or {config["num_attention_heads"]}
+    _require(settings, "attention.head_count", len(heads) >= layers and len(own) == 1)
+    full = latent(settings)
+    keys = {key: settings.whole(f"attention.key_length_{key}") for key in ("mla", "mla_swa")}
+    _require(settings, "attention.key_length_mla_swa", keys["mla_swa"] > turned)
+    sizes = {
+        **dict.fromkeys(("num_attention_heads", "num_key_value_heads"), own.pop()),
+        "q_lora_rank": full["q_lora_rank"],
+        "kv_lora_rank": settings.whole("attention.kv_lora_rank_swa"),
+        "head_dim": keys["mla_swa"],
+        "qk_nope_head_dim": keys["mla_swa"] - turned,
+        "qk_rope_head_dim": turned,
+        "v_head_dim": settings.whole("attention.value_length_mla_swa"),
+    }
+    rope = {
+        SLIDING: {"rope_type": "default", "rope_theta": settings.real(SLIDING_BASE)},
+        INDEXED: config["rope_parameters"],
+    }
+    names = [SLIDING if is_own else INDEXED for is_own in slides]
+    return {
+        **full,
+        **sigmoid_routed(settings),
+        **_indexer(settings),
+        **{f"swa_{name}": size for name, size in sizes.items()},
+        "head_dim": keys["mla"],
+        "sliding_window": kinds["sliding_window"],
+        "layer_types": names,
+        "rope_parameters": {kind: rope[kind] for kind in {*names}},
+        "mlp_layer_types": kinds_of_mlp(header, config),
+        "shared_experts_intermediate_size": settings.whole("expert_feed_forward_length"),
+    }
+
+
 INDEXED_CONFIGS = {
+    "dots3note": _dots3_note,
     "deepseek32": _indexed,
     "glm-dsa": _indexed,
     "deepseek4": _deepseek4,

@@ -104,6 +104,13 @@ INDEXED: Mapping[str, Family] = {
         layers_differ=True,
         turns=False,
     ),
+    "dots3note": Family(
+        "dots3_note_text",
+        _INDEXED | {"attn_k_norm": "self_attn.k_rope_only_layernorm", "attn_gate": "self_attn.g_proj"},
+        {"attn_q_a_norm": "rescaled", "attn_kv_a_norm": "rescaled"},
+        _LATENT.merged,
+        heads_differ=True,
+    ),
     "hy_v4": Family(
         "hy_v4",
         _INDEXED | _SINKS | _STREAMS | {"attn_gate": "self_attn.gate_proj"},

@@ -11,7 +11,7 @@ from typing import Literal
 
 Change = Literal[
     "", "query", "key", "one head", "norm", "turned", "row", "flat", "channels", "log", "log of heads", "log of rates",
-    "by kind", "by groups", "members", "members turned", "pairs", "indices", "values", "values behind keys",
+    "by kind", "by groups", "members", "members turned", "pairs", "indices", "rescaled", "values", "values behind keys",
     "of values", "decay",
 ]  # fmt: skip
 """What the converter did: nothing; permuted the rows of a query or key, or the numbers of one head; added 1; nothing,
@@ -21,7 +21,8 @@ and may have added dimensions of length 1; did so, where heads are the third of 
 alone, and made a matrix of a vector; put the queries of all heads before their keys and values; did so, where several
 heads of queries share one of keys and one of values; made a stack of a matrix in which members lie behind each other;
 did so, and turned every one; permuted the numbers of all heads, each of which is a row; took 32 bits for each of the
-whole numbers that say which experts a token passes. In layers with a state, whose key heads have several value heads
+whole numbers that say which experts a token passes; multiplied with what the network multiplies latents with behind
+their norm, which follows from its width and theirs. In layers with a state, whose key heads have several value heads
 each, it put the first value heads of all keys before the second ones: among the rows; among those behind queries and
 keys; among the columns; among numbers, of whose exponentials it took the negative."""
 

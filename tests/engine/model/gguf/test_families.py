@@ -88,10 +88,20 @@ def read(part: TensorInfo) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("case", "kind"),
     choose(
-        [("deepseek_v3", "Q8_0"), ("apertus", "Q8_0"), ("falcon 40b", "Q8_0"), ("qwen4_exp", "Q8_0")],
+        [(case, "Q8_0") for case in ("deepseek_v3", "apertus", "falcon 40b", "qwen4_exp", "deepseek_v4")],
         [
             (case, "Q8_0")
-            for case in ("deepseek_v3", "llama4", "gemma4 of experts", "apertus", "falcon 40b", "qwen4_exp", "laguna")
+            for case in (
+                "deepseek_v3",
+                "llama4",
+                "gemma4 of experts",
+                "apertus",
+                "falcon 40b",
+                "qwen4_exp",
+                "laguna",
+                "deepseek_v4",
+                "dots3_note",
+            )
         ],
     ),
 )

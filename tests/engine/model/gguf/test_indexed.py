@@ -9,9 +9,12 @@ import transformers
 from engine.errors import ModelError
 from engine.gguf_header import WHOLE_NUMBERS
 from engine.model.checkpoint import open_checkpoint
+from engine.model.gguf.config import config_of
+from engine.model.gguf.header import read_gguf
 from engine.model.gguf.packed_blocks import WholeNumbers
 from tests.engine.gguf_cases import make
 from tests.engine.gguf_files import write_gguf
+from tests.engine.gguf_ollama import write_ollama
 from tests.engine.model.gguf.raw_files import RawFile, tensor
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.model.gguf.test_families import weight_of
@@ -30,6 +33,9 @@ GLM5: dict[str, object] = {
     "hyper_connection__count": 4, "hyper_connection__epsilon": 1e-6, "hyper_connection__sinkhorn_iterations": 2,
     "attention__q_lora_rank": 8, "attention__value_length_mla": 16, "kda__head_dim": 8, "ssm__conv_kernel": 4,
 }  # fmt: skip
+
+
+CHOOSER = tensor("blk.1.indexer.q_proj.weight", (32, 16), 1024)
 
 
 def without(key: str, of: dict[str, object]) -> dict[str, object]:
@@ -51,8 +57,8 @@ REFUSED: dict[str, tuple[RawFile, str]] = {
     "no limit": (raw("deepseek4", **without("swiglu_clamp_exp", DEEPSEEK4)), "swiglu_clamp_exp"),
     "a limit of nothing": (raw("deepseek4", **{**DEEPSEEK4, "swiglu_clamp_exp": 0.0}), "swiglu_clamp_exp"),
     "another limit for all tokens": (raw("deepseek4", **DEEPSEEK4, swiglu_clamp_shexp=8.0), "swiglu_clamp_shexp"),
-    "a MiniMax without what chooses": (raw("minimax-m3", rope__dimension_count=8), "attention.indexer.head_count"),
-    "a MiniMax of soft shares": (raw("minimax-m3", expert_gating_func=1), "expert_gating_func"),
+    "a MiniMax without what chooses": (raw("minimax-m3"), r"lacks the weights indexer\.q_proj"),
+    "a MiniMax of soft shares": (raw("minimax-m3", CHOOSER, expert_gating_func=1), "expert_gating_func"),
     "positions that turn a GLM": (raw("glm5-next", **{**GLM5, "rope__dimension_count": 8}), "rope.dimension_count"),
     "a GLM without pools": (raw("glm5-next", **GLM5, attention__key_length_mla=16), "attention.indexer.kpool"),
     "too few layers of MiniMax with a state": (
@@ -117,6 +123,15 @@ def test_layers_that_predict_are_left_out_if_they_are_there(tmp_path: Path) -> N
     checkpoint = open_checkpoint(str(path))
     assert (checkpoint.config["num_hidden_layers"], checkpoint.config["layer_types"]) == (2, layers)
     assert same(resident(checkpoint, torch.float32), logits(model))
+
+
+def test_a_chameleon_knows_which_tokens_are_parts_of_pictures(tmp_path: Path) -> None:
+    tensors = {"token_embd.weight": torch.ones(5, 8)}
+    said = {"context_length": 64, "embedding_length": 8, "block_count": 1, "attention.head_count": 2}
+    tokens = {"tokenizer.ggml.tokens": ["a", "IMGIMGAZ", "b", "IMGIMGBZ", "<image>"]}
+    entries = {**said, **tokens, "feed_forward_length": 8, "attention.layer_norm_rms_epsilon": 1e-5}
+    path = write_ollama(tmp_path / "m.gguf", "chameleon", entries, tensors)
+    assert config_of(read_gguf((path,)), "m")["vocabulary_map"] == {"IMGIMGAZ": 1, "IMGIMGBZ": 3}
 
 
 def test_numbers_of_experts_stay_among_them() -> None:
