@@ -117,10 +117,11 @@ class CompletionFields(LlamaFields):
     def check(self) -> None:
         """Raise `InputError` for fields that this server does not support, and for too much at once."""
         super().check()
-        if len(self.prompts) > MOST_PROMPTS or len(self.prompts) * self.choices > MOST_ANSWERS:
+        prompts = self.prompts
+        if len(prompts) > MOST_PROMPTS or len(prompts) * self.choices > MOST_ANSWERS:
             words = say("These are more than {most} answers in one request.", most=MOST_ANSWERS)
             raise InputError(words, say("Send fewer prompts at once, or ask for fewer choices."))
-        mixed = (each for each in self.prompts if not isinstance(each, str))
+        mixed = (each for each in prompts if not isinstance(each, str))
         if any(sum(isinstance(part, str) for part in each) > MOST_PARTS for each in mixed):
             words = say("A prompt has more than {most} texts among its tokens.", most=MOST_PARTS)
             raise InputError(words, say("Join texts that follow each other."))

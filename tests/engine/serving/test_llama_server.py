@@ -165,7 +165,7 @@ def test_lines_end_where_they_are_indented_less(http: httpx.Client, monkeypatch:
     assert cut["timings"]["predicted_ms"] > 0
     *told, last = stream(http, n_predict=-1, n_indent=4, **held)
     assert "".join(event["content"] for event in told) == "a\n    b"
-    assert last["tokens_predicted"] == cut["tokens_predicted"]
+    assert 0 < last["tokens_predicted"] == sum(len(event["tokens"]) for event in told)
     slow = partial(LineLimits, clock=itertools.count().__next__)
     monkeypatch.setattr("engine.serving.llama_server.completion.LineLimits", slow)
     late = ask(http, n_predict=-1, t_max_predict_ms=1, **held)
@@ -261,6 +261,22 @@ def test_a_gap_is_read_between_the_model_s_marks(
     assert whole["tokens_evaluated"] == len(prompt)
     *told, _ = stream(http, "/infill", input_extra=extra)
     assert "".join(event["content"] for event in told) == whole["content"]
+
+
+@pytest.mark.usefixtures("marks")
+def test_an_editor_s_own_request_is_answered(http: httpx.Client) -> None:
+    """As llama.vim sends it while one types, and before, to have what is around read."""
+    timings = [f"timings/{name}_{of}" for name in ("prompt", "predicted") for of in ("n", "ms", "per_second")]
+    fields = ["content", *timings, "truncated", "tokens_cached"]
+    editor = {
+        "id_slot": 0, "input_extra": [], "cache_prompt": True, "stream": False, "n_indent": 4, "top_k": 40,
+        "top_p": 0.9, "samplers": ["top_k", "top_p", "infill"], "t_max_prompt_ms": 500, "t_max_predict_ms": 1000000000,
+    }  # fmt: skip
+    told = http.post("/infill", json={**GAP, **editor, "n_predict": 12, "response_fields": fields}).json()
+    assert set(told) == set(fields)
+    assert told["content"] == ask(http, "/infill")["content"], "the likeliest tokens, as no temperature is sent"
+    before = {**GAP, "input_suffix": "", "n_predict": 0, "samplers": [], "t_max_predict_ms": 1, "response_fields": [""]}
+    assert http.post("/infill", json=before).json() == {}
 
 
 @pytest.mark.usefixtures("marks")
