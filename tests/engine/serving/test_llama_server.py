@@ -3,6 +3,7 @@
 import itertools
 import json
 import queue
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Round
 from engine.protocol.options import Constraint, GenerateOptions
 from engine.serving.desk import WINDOW, Job
@@ -316,13 +318,25 @@ def test_properties_are_those_of_the_loaded_model(running: Running, http: httpx.
     assert told["modalities"] == {"vision": False, "audio": False, "video": False}
 
 
-def test_the_slot_is_busy_while_an_answer_is_written(running: Running, http: httpx.Client, until: Wait) -> None:
+def test_the_slot_is_busy_while_an_answer_is_written(
+    running: Running, http: httpx.Client, until: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
     until(lambda: not running.desk.is_busy)
     (slot,) = http.get("/slots").json()
     assert (slot["id"], slot["is_processing"], slot["speculative"]) == (0, False, True)
-    with http.stream("POST", "/completion", json={"prompt": PROMPT, "stream": True, "ignore_eos": True}) as response:
-        assert next(response.iter_lines())
+    generate, was_seen = Engine.generate, threading.Event()
+
+    def held(engine: Engine, *arguments: Any) -> Iterator[Event]:
+        for event in generate(engine, *arguments):
+            yield event
+            assert not isinstance(event, Round) or was_seen.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(Engine, "generate", held)
+    with http.stream("POST", "/completion", json={"prompt": PROMPT, "stream": True, "n_predict": 2}) as response:
+        until(lambda: running.desk.is_busy)
         assert http.get("/slots").json()[0]["is_processing"]
+        was_seen.set()
+        assert response.read()
 
 
 @pytest.mark.parametrize("begun", ["", "Once upon a time"])
