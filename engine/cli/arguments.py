@@ -10,6 +10,7 @@ from engine.cli import model_options, plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
 from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
 
+RAW_HELP = "prompts as they stand, without a chat template"
 SAMPLES_HELP = "independent answers, with the seeds S, S+1, ... (default: %(default)s)"
 DECAY_HELP = "SpecExec's frontier: factor of a level's probability (default: %(default)s)"
 MIN_P_HELP = "only tokens at least P times as likely as the likeliest (default: off)"
@@ -61,6 +62,7 @@ def _add_generate(parser: Parser) -> None:
     source.add_argument("--prompt", metavar="TEXT", help="one user message; - reads it from stdin")
     source.add_argument("--messages", metavar="FILE", help='a JSON list of {"role", "content"}; - for stdin')
     source.add_argument("--token-ids", metavar="1,2,3", help="raw token ids, without a chat template")
+    parser.add_argument("--raw", action="store_true", help=RAW_HELP)
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help=SAMPLES_HELP)
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
@@ -91,7 +93,7 @@ def _add_bench(parser: Parser) -> None:
     add("--save", metavar="FILE", help="write the JSON document to a file, too")
     prompts = 'JSON lines of {"prompt"} or {"messages"}; - for stdin (default: some of our own)'
     add("--prompts", metavar="FILE", help=prompts)
-    add("--raw", action="store_true", help="prompts as they stand, without a chat template")
+    add("--raw", action="store_true", help=RAW_HELP)
     add("--prompt-count", type=int, default=8, metavar="N", help="prompts to use (default: %(default)s)")
     _add_model(parser)
     _add_sampling(parser)

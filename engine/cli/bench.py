@@ -20,7 +20,6 @@ from engine.cli.session import Session, origin_of, parse_json, read_messages, re
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS
-from engine.text.prompt import Prompt
 from engine.weights.planning.machine import peak_rss_bytes
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
@@ -34,7 +33,7 @@ def bench(arguments: argparse.Namespace) -> None:
     _check(arguments)
     chats = read_prompts(arguments.prompts or str(PROMPTS), arguments.prompt_count)
     session = Session(load_options(arguments), quiet=arguments.json)
-    prompts = [_raw(session, chat) if arguments.raw else session.engine.prompt(chat) for chat in chats]
+    prompts = [session.prompt(chat, arguments.raw) for chat in chats]
     found = {"calibration": calibrate(arguments, session, prompts)} if arguments.calibrate else {}
     runs: dict[Contender, list[Run]] = {contender: [] for contender in contenders(arguments, session)}
     for contender in runs:
@@ -94,14 +93,6 @@ def _machine(session: Session) -> dict[str, Any]:
         "target": asdict(target),
         "draft": asdict(draft) if draft else None,
     }
-
-
-def _raw(session: Session, chat: Sequence[ChatMessage]) -> Prompt:
-    """The text of a prompt's messages as they stand; raises `InputError` for a prompt of no tokens."""
-    prompt = session.engine.raw_prompt("\n".join(message.content for message in chat))
-    if not prompt.tokens:
-        raise InputError("A raw prompt has no tokens.", "Write something into every prompt.")
-    return prompt
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:

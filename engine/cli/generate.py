@@ -34,7 +34,7 @@ def generate(arguments: argparse.Namespace) -> None:
     with ExitStack() as files:
         trace = Trace(files.enter_context(_open_trace(arguments.trace))) if arguments.trace else None
         session = Session(load_options(arguments), quiet=arguments.json)
-        prompt = session.engine.prompt(chat) if chat is not None else Prompt(tuple(token_ids or ()))
+        prompt = session.prompt(chat, arguments.raw) if chat is not None else Prompt(tuple(token_ids or ()))
         documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
     if arguments.json:  # only now: whatever failed until here left stdout empty
         print_json(documents[0] if arguments.samples == 1 else {"samples": documents})

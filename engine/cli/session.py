@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,18 @@ class Session:
         self.loaded: Loaded | None = None
         self.engine = self._load(options, quiet)
         self.load_seconds = time.perf_counter() - begin
+
+    def prompt(self, chat: Sequence[ChatMessage], is_raw: bool) -> Prompt:
+        """The messages as the chat template has them, or their texts as they stand.
+
+        Raises `InputError` where there is nothing to answer, or nothing to read.
+        """
+        if not is_raw:
+            return self.engine.prompt(chat)
+        prompt = self.engine.raw_prompt("\n".join(message.content for message in chat))
+        if not prompt.tokens:
+            raise InputError("A raw prompt has no tokens.", "Write something into every prompt.")
+        return prompt
 
     @property
     def planned_bytes(self) -> dict[str, int]:

@@ -19,12 +19,14 @@ from app.__main__ import main as become_coppice
 from engine.__main__ import main
 from engine.cli.commands import run
 from engine.errors import no_package
+from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.model.broken_folders import (
     whole_folder,
     with_disagreeing_config,
     with_foreign_tokenizer,
 )
+from tests.engine.text.conftest import EMBEDDED
 
 GENERATE = {
     "text", "token_ids", "prompt_tokens", "new_tokens", "finish_reason", "method", "budget", "passes",
@@ -109,6 +111,11 @@ def test_messages_and_raw_token_ids(capsys: pytest.CaptureFixture[str], tmp_path
     assert by_messages["token_ids"] == by_prompt["token_ids"]
     raw = document(capsys, "generate", "--token-ids", "1,5,6", *limit, "--ignore-eos")
     assert (raw["prompt_tokens"], raw["new_tokens"]) == (3, 4)
+    ids = ",".join(map(str, Tokenizer.open(EMBEDDED).encode_raw(QUESTION[1])))
+    as_ids = document(capsys, "generate", "--token-ids", ids, *limit)
+    for source in (QUESTION, ("--messages", str(chat))):
+        as_it_stands = document(capsys, "generate", "--raw", *source, *limit)
+        assert as_it_stands["token_ids"] == as_ids["token_ids"] != by_prompt["token_ids"]
 
 
 def test_text_goes_to_stdout_and_figures_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

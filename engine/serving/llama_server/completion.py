@@ -88,7 +88,7 @@ class AnswerWriter:
         self._texts.append(text)
         self._tokens += tokens
         self._likely += likely
-        if text or likely:
+        if text or tokens:  # of the latter the text may come later, or never
             told = {"completion_probabilities": likely} if likely else {}
             yield {**self._head(text, tokens), "stop": False, **told}
 
