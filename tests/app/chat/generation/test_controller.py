@@ -1,5 +1,8 @@
 """From a question to its one ending, whatever the engine does."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -207,7 +210,11 @@ def test_without_a_model_no_empty_version_is_put_beside_an_answer(room: Room) ->
     room.link.say("eins")
     room.link.finish()
     room.controller.on_engine_state(EngineState(Phase.EMPTY))
-    for act in (room.controller.regenerate, lambda: room.controller.branch(room.answer.id, "ei")):
+    acts: tuple[Callable[[], None], ...] = (
+        room.controller.regenerate,
+        partial(room.controller.branch, room.answer.id, "ei"),
+    )
+    for act in acts:
         act()
         assert (room.answer.text, room.controller.conversation.version(room.answer.id).count) == ("eins", 1)
         assert "No model is loaded" in room.notices.pop(FAILED_NOTICE).text
