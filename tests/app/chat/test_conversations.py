@@ -23,6 +23,7 @@ from app.chat.conversations import (
     DELETED_NOTICE,
     EXCHANGE_NOTICE,
     IMPORT_NOTICE,
+    OPENING_NOTICE,
     REMOVED_NOTICE,
 )
 from app.chat.history.conversation import Conversation
@@ -41,6 +42,38 @@ def chats(count: int) -> str:
     return json.dumps(
         [{"title": f"Chat {n}", "messages": [{"role": "user", "content": f"Q{n}"}]} for n in range(count)]
     )
+
+
+def test_a_chat_that_takes_long_to_open_says_so_and_can_be_left(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    may_read = threading.Event()
+    messages = Archive._messages
+
+    def wait(archive: Archive, store: Store, conversation: int) -> object:
+        may_read.wait(PATIENCE_SECONDS)
+        return messages(archive, store, conversation)
+
+    monkeypatch.setattr(Archive, "_messages", wait)
+    withdrawn: list[str] = []
+    desk.conversations.notice_withdrawn.connect(withdrawn.append)
+    desk.conversations._slow.setInterval(1)
+    desk.conversations.panel.opened.emit(first)
+    qtbot.waitUntil(lambda: bool(desk.told(OPENING_NOTICE)))
+    (told,) = desk.told(OPENING_NOTICE)
+    assert "one" in told.message
+    withdrawn.clear()
+    assert told.on_action is not None
+    told.on_action()
+    assert withdrawn == [OPENING_NOTICE]
+    assert desk.chat.conversation.id == second
+    withdrawn.clear()
+    may_read.set()
+    desk.conversations.panel.opened.emit(first)
+    qtbot.waitUntil(lambda: desk.chat.conversation.id == first)
+    assert OPENING_NOTICE in withdrawn
+    assert not desk.conversations._slow.isActive()
 
 
 def test_of_many_files_that_cannot_be_read_it_is_said_how_many_more_there_are(
