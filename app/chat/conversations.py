@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QDate, QDateTime, QLocale, QObject, Qt, Signal
+from PySide6.QtCore import QDate, QDateTime, QLocale, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
@@ -42,10 +42,11 @@ SET_ASIDE_NOTICE = "conversations-set-aside"
 EXCHANGE_NOTICE = "conversation-exchange"
 IMPORT_NOTICE = "conversation-import"
 EXPORT_NOTICE = "conversations-export"
+OPENING_NOTICE = "conversation-opening"
 
 _ELSEWHERE = mark("Choose another place, or make room there.")
 _MOST_NAMED = 3  # files that an import could not read, or chats that an export could not
-_QUIET_SECONDS = 1.0  # of an export, before its progress is told
+_QUIET_SECONDS = 1.0  # of an export, or until a chat is open, before it is told
 
 
 class Conversations(QObject):
@@ -65,6 +66,7 @@ class Conversations(QObject):
         self._deleted: list[ConversationRecord] = []
         self._removals: list[Removal] = []  # of messages of the conversation that is shown
         self._number = number
+        self._opening = 0  # the conversation that is awaited
         self._search = 0  # number of the search that was asked for last
         self._imports: list[int] = []  # numbers of those that were asked for here, the one that was told of last behind
         self._exports: list[Path] = []
@@ -73,6 +75,7 @@ class Conversations(QObject):
         self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
         self.unsent: UnsentAutosave | None = None
+        self._slow = QTimer(self, singleShot=True, interval=int(_QUIET_SECONDS * 1000))
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
 
@@ -84,6 +87,8 @@ class Conversations(QObject):
         archive.list_deleted()
         panel.deleted_wanted.connect(self.show_deleted)
         autosave.current_changed.connect(panel.show_current)
+        autosave.opening_changed.connect(self._on_opening_changed)
+        self._slow.timeout.connect(self._tell_of_opening)
         panel.show_conversations(self.chats.records)
         panel.show_current(autosave.current)
         archive.found.connect(self._on_found)
@@ -291,6 +296,20 @@ class Conversations(QObject):
         """What became of the last import or export is no longer of interest: one chat is shown, and nothing said."""
         self.notice_withdrawn.emit(EXCHANGE_NOTICE)
         self._imports.append(self.archive.import_files(paths, self._chat.beginning))
+
+    def _on_opening_changed(self, conversation: int) -> None:
+        """A chat that is there at once needs no notice of its opening."""
+        self.notice_withdrawn.emit(OPENING_NOTICE)
+        self._opening = conversation
+        if conversation:
+            self._slow.start()
+        else:
+            self._slow.stop()
+
+    def _tell_of_opening(self) -> None:
+        if record := self.autosave.record(self._opening):
+            words, stop = tr("Opening “{title}”…").format(title=record.shown_title), self.autosave.stop_opening
+            self.notice_raised.emit(Notice(OPENING_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=stop))
 
     def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
         """It is shown where the conversation is."""

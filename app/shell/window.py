@@ -86,6 +86,7 @@ class MainWindow(QMainWindow):
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, program.chats, theme.colors, self, number)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
+        self.chat_panel.welcome.expect(program.library.wanted.target)
 
     def build(self) -> None:
         """Make what stands around the chat; a step of its own, as all at once would keep another window waiting."""

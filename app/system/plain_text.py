@@ -5,7 +5,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
@@ -49,10 +49,17 @@ def _well_formed(value: Any) -> Any:
     if isinstance(value, dict):
         return {_well_formed(key): _well_formed(each) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        before = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
-        after = {name: _well_formed(each) for name, each in before.items()}
-        return value if all(after[name] is each for name, each in before.items()) else replace(value, **after)
+        names = _init_fields(type(value))
+        if all(_well_formed(each) is each for each in map(partial(getattr, value), names)):
+            return value
+        return replace(value, **{name: _well_formed(getattr(value, name)) for name in names})
     return value
+
+
+@cache
+def _init_fields(kind: type) -> tuple[str, ...]:
+    """What a dataclass is made of: asked for every message of a chat whenever that goes to the engine."""
+    return tuple(each.name for each in fields(kind) if each.init)
 
 
 def _is_well_formed(texts: Sequence[Any]) -> bool:

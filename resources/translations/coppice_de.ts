@@ -540,6 +540,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Opening “{title}”…</source>
+            <translation>„{title}“ wird geöffnet …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Question and answer were deleted.</source>
             <translation>Frage und Antwort wurden gelöscht.</translation>
         </message>

@@ -28,6 +28,7 @@ class Autosave(QObject):
     conversations_changed = Signal(list)  # of ConversationRecord, as the list shows them
     current_changed = Signal(object)  # id of the conversation that is shown
     saved = Signal()  # what was new is on its way to the file
+    opening_changed = Signal(object)  # the conversation that is awaited; 0 for none
     forward_wanted = Signal()  # somebody wants to see the conversation that is shown here
 
     def __init__(self, chat: ChatController, chats: ChatList, parent: QObject | None = None) -> None:
@@ -111,6 +112,12 @@ class Autosave(QObject):
             return
         self.save()
         self._opening, self._opened = self._archive.open(record), conversation
+        self.opening_changed.emit(conversation)
+
+    def stop_opening(self) -> None:
+        """Stay with the conversation that is shown."""
+        self._forget_opening()
+        self.current_changed.emit(self._current.id)
 
     def show_last(self, records: Sequence[ConversationRecord]) -> None:
         """Show the last of these conversations of the list, unless an answer would be stopped for it."""
@@ -201,7 +208,9 @@ class Autosave(QObject):
 
     def _forget_opening(self, *_: object) -> None:
         """A person went on with another conversation: one that comes only now would take its place."""
-        self._opening = 0
+        if self._opening:
+            self._opening = 0
+            self.opening_changed.emit(0)
 
     def _on_opened(self, number: int, conversation: Conversation) -> None:
         """Show what was asked for last."""

@@ -130,6 +130,9 @@ class ChatController(QObject):
         place = self._place(message or self.conversation.leaf)
         if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
             return
+        if self._engine.phase is Phase.EMPTY:  # another version would be an empty one
+            self._say_that_no_model_is_loaded()
+            return
         self.conversation.answer_again(message)
         self.path_changed.emit(place)
         self._start()
@@ -149,6 +152,9 @@ class ChatController(QObject):
         """Put another version of an answer beside it, which begins with `text` and is continued."""
         place = self._place(message)
         if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
+            return
+        if self._engine.phase is Phase.EMPTY:  # the other version would never be written on
+            self._say_that_no_model_is_loaded()
             return
         self._resumed = replace(self.conversation.answer_differently(message, text), ending=AnswerEnding.STOPPED)
         self.conversation.change(replace(self._resumed, ending=AnswerEnding.WAITING))
@@ -328,8 +334,11 @@ class ChatController(QObject):
 
     def _give_up_waiting(self, state: EngineState) -> None:
         if state.phase is Phase.EMPTY:
-            self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
+            self._say_that_no_model_is_loaded()
         self._mark(AnswerEnding.FAILED if state.phase is Phase.EMPTY else AnswerEnding.INTERRUPTED)
+
+    def _say_that_no_model_is_loaded(self) -> None:
+        self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
 
     def _failed(self, answer: Message, failed: Failed) -> Message:
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""

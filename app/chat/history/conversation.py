@@ -126,12 +126,18 @@ class Conversation:
     def answer_again(self, message: int = 0) -> Message:
         """Put a new answer, with no more than the beginning of this one, beside it, and show it; 0: of the last one.
 
-        What followed stays behind the answer that it followed.
+        What followed stays behind the answer that it followed. A last answer of which nothing came is no version to be
+        kept: the new one takes its place.
         """
         assert self._path, "there is no answer yet"
         before = self._all[message or self.leaf]
         assert before.role == "assistant", "only an answer can be given again"
-        return self._show_new(_begun(before.parent, before.beginning))
+        new = _begun(before.parent, before.beginning)
+        if before.id != self.leaf or before.text != before.beginning:
+            return self._show_new(new)
+        new = replace(new, id=before.id, created=before.created)
+        self.change(new)
+        return new
 
     def answer_differently(self, message: int, text: str) -> Message:
         """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind.

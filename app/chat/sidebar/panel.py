@@ -312,6 +312,7 @@ def _found_of(records: Sequence[ConversationRecord]) -> dict[int, tuple[str, str
 
 def _add(menu: QMenu, text: str, shortcut: str, action: object) -> QAction:
     """The shortcut is shown only: the list itself answers to it, and only while it has the focus."""
-    added = menu.addAction(f"{text}\t{shortcut}" if shortcut else text)
+    keys = QKeySequence(shortcut).toString(QKeySequence.SequenceFormat.NativeText)
+    added = menu.addAction(f"{text}\t{keys}" if shortcut else text)
     added.triggered.connect(action)
     return added

@@ -1,7 +1,7 @@
 """A column of messages of which only those near the reader exist as widgets; of the others the height is estimated."""
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -156,11 +156,9 @@ class MessageColumn(QWidget):
         return _FRAME_PIXELS + lines * _LINE_PIXELS
 
     def _between(self, top: int, bottom: int) -> list[int]:
-        return [
-            index
-            for index, (begin, height) in enumerate(zip(self._tops, self._heights, strict=True))
-            if begin < bottom and begin + height > top
-        ]
+        """The numbers of the messages that reach into this part; their tops only grow."""
+        first, end = max(0, bisect_right(self._tops, top) - 1), bisect_left(self._tops, bottom)
+        return [index for index in range(first, end) if self._tops[index] + self._heights[index] > top]
 
     def _ensure(self, index: int) -> None:
         """Build a view, whose height is no estimate any more: all is to be put in its place anew."""

@@ -85,12 +85,16 @@ class Welcome(QScrollArea):
             pair.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
         self._picture.setVisible(self.height() >= _TALL)
 
+    def expect(self, target: str) -> None:
+        """Be honest about the model that is to be loaded, as long as none is."""
+        self._about.setText(tr(_DEMO if target == EMBEDDED else _OWN))
+
     def show_engine_state(self, state: EngineState) -> None:
         """Be honest about the model that would answer."""
         if state.host and state.ready:
             self._about.setText(tr("{answerer} answers.").format(answerer=state.answerer))
         elif state.pair is not None:
-            self._about.setText(tr(_DEMO if state.pair.target.source == EMBEDDED else _OWN))
+            self.expect(state.pair.target.source)
 
     def _example(self, text: str) -> QPushButton:
         button = QPushButton(text, self)

@@ -1,6 +1,5 @@
 """Chats go out to files and come in from them: each export to its own, an import in steps, with a way to stop it."""
 
-import errno
 import json
 import os
 import sqlite3
@@ -41,53 +40,6 @@ def chats(count: int) -> str:
     return json.dumps(
         [{"title": f"Chat {n}", "messages": [{"role": "user", "content": f"Q{n}"}]} for n in range(count)]
     )
-
-
-def test_of_many_files_that_cannot_be_read_it_is_said_how_many_more_there_are(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    files = [tmp_path / f"{number}.json" for number in range(6)]
-    for each in files[1:]:
-        each.write_text("{")
-    files[0].write_text(chats(1))
-    bring_in(desk, qtbot, monkeypatch, *files)
-    qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))
-    (told,) = desk.told(EXCHANGE_NOTICE)
-    assert "3.json" in told.hint
-    assert "4.json" not in told.hint
-    assert "In 2 more files" in told.hint
-
-
-@pytest.mark.usefixtures("german")
-def test_a_full_disk_is_told_in_the_language_of_the_person_with_what_to_do(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    chat = desk.converse("eins")
-    choose(monkeypatch, tmp_path / "chat.md")
-    monkeypatch.setattr("app.chat.archive.exchange.formats.write_chosen", refuse)
-    desk.conversations.export(chat)
-    qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))
-    (told,) = desk.told(EXCHANGE_NOTICE)
-    assert "die Platte ist voll" in told.message
-    assert "einen anderen Ort" in told.hint
-
-
-def test_what_became_of_the_last_import_is_gone_when_the_next_one_begins(
-    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken, whole = tmp_path / "broken.json", tmp_path / "whole.json"
-    broken.write_text("{")
-    whole.write_text(chats(1))
-    bring_in(desk, qtbot, monkeypatch, broken)
-    qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))
-    withdrawn: list[str] = []
-    desk.conversations.notice_withdrawn.connect(withdrawn.append)
-    bring_in(desk, qtbot, monkeypatch, whole)
-    assert EXCHANGE_NOTICE in withdrawn
-    assert len(desk.told(EXCHANGE_NOTICE)) == 1, "one chat is shown, and nothing said"
 
 
 # ---- exports --------------------------------------------------------------------------------------------------------

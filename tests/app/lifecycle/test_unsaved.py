@@ -123,7 +123,7 @@ def test_what_cannot_be_saved_goes_into_another_folder(
     assert "could not be saved there" in box_of(unsaved).informativeText()
     click(unsaved, "Save elsewhere…")
     qtbot.waitUntil(lambda: program.windows == [])
-    document = json.loads((tmp_path / "What is an oak_.json").read_text(encoding="utf-8"))
+    document = json.loads((tmp_path / "What is an oak.json").read_text(encoding="utf-8"))
     assert [each["content"] for each in document["messages"]] == ["What is an oak?", "A tree."]
 
 
@@ -142,7 +142,7 @@ def test_what_is_saved_elsewhere_has_every_version(
     program.quit()
     click(unsaved, "Save elsewhere…")
     qtbot.waitUntil(lambda: program.windows == [])
-    (read,) = read_conversations(tmp_path / "What is an oak_.json")
+    (read,) = read_conversations(tmp_path / "What is an oak.json")
     found = read.conversation
     assert found is not None
     assert [each.text for each in found.versions(found.messages[0].id)] == ["What is an oak?", "What is a yew?"]
@@ -231,7 +231,7 @@ def test_chats_that_cannot_be_saved_are_saved_elsewhere_from_the_notice(
     qtbot.waitUntil(lambda: told(COPIES_NOTICE)[:1] != [] and "could not be saved there" in told(COPIES_NOTICE)[0])
     notices.act(COPIES_NOTICE)
     qtbot.waitUntil(lambda: told(COPIES_NOTICE)[:1] != [] and str(tmp_path) in told(COPIES_NOTICE)[0])
-    (read,) = read_conversations(tmp_path / "What is an oak_.json")
+    (read,) = read_conversations(tmp_path / "What is an oak.json")
     assert read.conversation is not None
     assert [each.text for each in read.conversation.messages] == ["What is an oak?", "A tree."]
     assert unsaved.program.windows == [unsaved], "nobody wanted to quit"

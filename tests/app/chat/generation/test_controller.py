@@ -1,5 +1,8 @@
 """From a question to its one ending, whatever the engine does."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -200,6 +203,21 @@ def test_regenerate_asks_the_last_question_again(room: Room) -> None:
     room.link.finish()
     room.controller.show_version(room.answer.id, 0)
     assert room.answer.text == "eins"
+
+
+def test_without_a_model_no_empty_version_is_put_beside_an_answer(room: Room) -> None:
+    room.controller.ask("one")
+    room.link.say("eins")
+    room.link.finish()
+    room.controller.on_engine_state(EngineState(Phase.EMPTY))
+    acts: tuple[Callable[[], None], ...] = (
+        room.controller.regenerate,
+        partial(room.controller.branch, room.answer.id, "ei"),
+    )
+    for act in acts:
+        act()
+        assert (room.answer.text, room.controller.conversation.version(room.answer.id).count) == ("eins", 1)
+        assert "No model is loaded" in room.notices.pop(FAILED_NOTICE).text
 
 
 def test_an_edited_question_is_asked_and_the_old_one_can_be_shown_again(room: Room) -> None:

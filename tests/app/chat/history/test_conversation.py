@@ -52,6 +52,17 @@ def test_a_regenerated_answer_does_not_see_the_old_one() -> None:
     assert conversation.prompt("") == (ChatMessage("user", "one"),)
 
 
+def test_an_answer_of_which_nothing_came_is_no_version_beside_the_next() -> None:
+    conversation = Conversation()
+    answered(conversation, "one", "", AnswerEnding.FAILED)
+    empty = conversation.messages[1]
+    again = conversation.answer_again()
+    assert (again.id, again.created, again.ending) == (empty.id, empty.created, AnswerEnding.WAITING)
+    assert conversation.version(again.id) == Version(0, 1)
+    conversation.change(replace(again, text="eins", ending=AnswerEnding.COMPLETE))
+    assert conversation.version(conversation.answer_again().id) == Version(1, 2), "this one has a text"
+
+
 def test_a_system_prompt_stands_first_and_a_blank_one_nowhere() -> None:
     conversation = Conversation()
     conversation.ask("one")

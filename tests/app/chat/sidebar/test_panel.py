@@ -186,6 +186,12 @@ def test_the_menu_does_what_it_says(panel: ConversationsPanel, qtbot: QtBot) -> 
     assert moved.args == [6, "Animals"]
 
 
+@pytest.mark.usefixtures("german")
+def test_keys_of_the_menu_are_those_of_the_person_s_keyboard(panel: ConversationsPanel) -> None:
+    keys = [action.text().partition("\t")[2] for action in panel.menu_of(ChatRow(RECORDS[5])).actions()]
+    assert [each for each in keys if each] == ["F2", "Entf"]
+
+
 def test_a_search_is_asked_for_when_the_typing_pauses_and_escape_leaves_it(
     panel: ConversationsPanel, qtbot: QtBot
 ) -> None:

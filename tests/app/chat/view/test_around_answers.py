@@ -137,6 +137,10 @@ def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) ->
     assert "often wrong" in welcome._about.text()
     welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
     assert "often wrong" not in welcome._about.text()
+    welcome.expect("embedded")
+    assert "often wrong" in welcome._about.text()
+    welcome.expect("/models/big")
+    assert "often wrong" not in welcome._about.text(), "it is still being loaded"
 
 
 @pytest.mark.usefixtures("english")

@@ -42,3 +42,14 @@ def test_what_nobody_sees_is_not_written_anew_in_another_size(view: Conversation
     top = view.column.view(0)
     assert top is not None, "it is made when the reader comes"
     assert top.text.font().pointSizeF() > 1.4 * look.points
+
+
+def test_what_reaches_into_a_part_is_found_without_looking_at_every_message(view: ConversationView) -> None:
+    fill(view, 6)
+    column = view.column
+    spans = [(top, top + height) for top, height in zip(column._tops, column._heights, strict=True)]
+    edges = sorted({int(edge) + step for span in spans for edge in span for step in (-1, 0, 1)} | {-50, 10**6})
+    for top in edges:
+        for bottom in (top, top + 1, top + 300, 10**6):
+            expected = [place for place, (begin, end) in enumerate(spans) if begin < bottom and end > top]
+            assert column._between(top, bottom) == expected
