@@ -20,7 +20,6 @@ MOST_WIDTH = 1 << 25  # of a hidden size, a vocabulary, a kernel
 MOST = 1 << 40  # of any other number; positions, token ids
 MOST_ENTRIES = 1 << 18  # of all lists and objects together
 MOST_FACTOR = 1e9
-MOST_ROUNDS = 1000  # of what a layer does again and again in every pass: published models say 20
 
 # What transformers follows to code, to a file or to a kernel on the hub, what changes how it is called, and how weights
 # are packed, which is none of its business. Names that begin with an underscore are its own and dropped as well.
@@ -47,7 +46,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "partial_rotary_factor": (0, 1),
         "altup_num_inputs": (1, 64),
         "attention_types": (0, MOST_LAYERS),  # how often the kinds of GPT-Neo's layers are repeated
-        "hc_sinkhorn_iters": (0, 1000),
+        "hc_sinkhorn_iters": (0, 1000),  # published models say 20
         **dict.fromkeys(("index_topk", "indexer_budget"), (1, 1 << 16)),  # tokens, of each row
     }
 )
@@ -57,7 +56,6 @@ CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_
 COMPRESSION = "compress_rates"
 HEAD_COUNTS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
 CHOOSERS, BLOCKS = "index_n_heads", ("index_block_size", "index_topk_blocks")
-ROUNDS = "hc_sinkhorn_iters"
 GROUPS, CHOSEN_GROUPS = "n_group", "topk_group"
 ROPE = ("rope_parameters", "rope_scaling")
 SECTIONS, AXES = "mrope_section", 3  # of a picture: time, height and width
@@ -154,8 +152,6 @@ def _require_bounded(path: str, key: str, value: float, name: str) -> None:
         least, most = BOUNDS.get(key, (0.0, 1.0))
     elif key.endswith("_factor"):
         most = MOST_FACTOR
-    elif key == ROUNDS:
-        most = MOST_ROUNDS
     if not (least <= value <= most) and not (isinstance(value, float) and math.isinf(value) and most == MOST):
         bound = Amount(f"{least if value < least else most:g}")
         wanted = say("at least {number}", number=bound) if value < least else say("at most {number}", number=bound)
