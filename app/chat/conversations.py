@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,6 +103,7 @@ class Conversations(QObject):
         archive.write_failed.connect(self._on_write_failed)
         archive.write_recovered.connect(self._on_write_recovered)
         self.chats.hit_opened.connect(self._on_hit_elsewhere)
+        self.chats.erased.connect(self._offer_no_more)
         panel.hit_opened.connect(self._on_hit_opened)
         panel.opened.connect(autosave.open)
         panel.renamed.connect(autosave.rename)
@@ -202,12 +204,18 @@ class Conversations(QObject):
         made = DeletedDialog(self._window)
         self.archive.deleted_listed.connect(made.show_deleted)
         made.restored.connect(lambda records: self.autosave.restore(*records))
+        made.erased.connect(self.chats.erase)
         return made
 
     def _on_conversations_changed(self, *_: object) -> None:
         """What was brought back in another way needs no offer any more."""
-        if any(self.autosave.record(each.id) for each in self._deleted):
-            self._deleted = [each for each in self._deleted if self.autosave.record(each.id) is None]
+        self._offer_no_more({each.id for each in self._deleted if self.autosave.record(each.id)})
+
+    def _offer_no_more(self, conversations: AbstractSet[int]) -> None:
+        """Take back the offer to bring these back."""
+        left = [each for each in self._deleted if each.id not in conversations]
+        if len(left) < len(self._deleted):
+            self._deleted = left
             self.notice_withdrawn.emit(DELETED_NOTICE)
 
     def _offer_undo(self) -> None:

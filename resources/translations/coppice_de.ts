@@ -1205,6 +1205,24 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>Choose a chat first.</source>
             <translation>Wählen Sie erst einen Chat.</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Delete %n chats for good?</source>
+            <translation>
+                <numerusform>%n Chat endgültig löschen?</numerusform>
+                <numerusform>%n Chats endgültig löschen?</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Delete for good…</source>
+            <translation>Endgültig löschen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Delete “{title}” for good?</source>
+            <translation>„{title}“ endgültig löschen?</translation>
+        </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Deleted chats are kept for 30 days. Until then they can be brought back.</source>
@@ -1217,8 +1235,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Remove the chats that are chosen from the disk now</source>
+            <translation>Die gewählten Chats jetzt vom Datenträger entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Restore</source>
             <translation>Wiederherstellen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>That is removed from the disk now, and cannot be brought back.</source>
+            <translation>Das wird jetzt vom Datenträger entfernt und lässt sich nicht zurückholen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />

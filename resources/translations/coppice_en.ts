@@ -84,6 +84,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/sidebar/deleted_dialog.py" />
+            <source>Delete %n chats for good?</source>
+            <translation>
+                <numerusform>Delete %n chat for good?</numerusform>
+                <numerusform>Delete %n chats for good?</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>%n passes</source>
             <translation>

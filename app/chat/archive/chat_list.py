@@ -31,6 +31,7 @@ class ChatList(QObject):
     changed = Signal(list)  # of ConversationRecord, as the list shows them
     flush_wanted = Signal(object)  # the id of a conversation
     removed = Signal(object)  # the same
+    erased = Signal(object)  # ids of conversations that nothing brings back
     hit_opened = Signal(object, str, object)  # the same, words, and in which message
     copies_wanted = Signal()  # of chats that cannot be saved
 
@@ -90,6 +91,13 @@ class ChatList(QObject):
                 self._records[each.id] = each
         self.archive.list_deleted()
         self.changed.emit(self.records)
+
+    def erase(self, records: Iterable[ConversationRecord]) -> None:
+        """Remove what was deleted for good; what is in the list stays."""
+        gone = frozenset(each.id for each in records) - self._records.keys()
+        self.archive.erase(sorted(gone))
+        self.archive.list_deleted()
+        self.erased.emit(gone)
 
     def _on_listed(self, records: list[ConversationRecord]) -> None:
         """What was written meanwhile is newer than the list that was read."""

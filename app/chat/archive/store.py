@@ -89,11 +89,16 @@ _BURY = """
     UPDATE messages SET conversation = ? WHERE conversation = ? AND id IN (SELECT value FROM json_each(?))
 """
 _GRAVE = "INSERT OR IGNORE INTO conversations (id, created, updated, deleted) VALUES (?, ?, ?, ?)"
-_PURGE_UNSENT = """
-    DELETE FROM unsent_texts WHERE conversation IN
-        (SELECT id FROM conversations WHERE deleted IS NOT NULL AND deleted < ?)
-"""
-_PURGE = "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?"
+_PURGE = (
+    """DELETE FROM unsent_texts WHERE conversation IN
+        (SELECT id FROM conversations WHERE deleted IS NOT NULL AND deleted < ?)""",
+    "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?",
+)
+_ERASE = (
+    """DELETE FROM unsent_texts WHERE conversation IN
+        (SELECT id FROM conversations WHERE deleted IS NOT NULL AND id IN (SELECT value FROM json_each(?)))""",
+    "DELETE FROM conversations WHERE deleted IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+)
 _KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
 _EXCERPT_WORDS = 14
 _MOST_COMPARED = 2000
@@ -139,15 +144,19 @@ class Store:
         self._connection.execute("UPDATE messages SET ending = 'closed' WHERE ending IN ('open', 'waiting')")
 
     def _purge(self) -> None:
-        """Remove what was deleted long ago from the tables, from the index, and from the log."""
-        long_ago = time.time() - _KEPT_SECONDS
+        """Remove what was deleted long ago."""
+        self._remove(_PURGE, time.time() - _KEPT_SECONDS)
+
+    def _remove(self, statements: tuple[str, str], which: float | str) -> None:
+        """Remove deleted conversations from the tables, from the index, and from the log."""
+        of_unsent, of_conversations = statements
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(_PURGE_UNSENT, (long_ago,))
-            purged = self._connection.execute(_PURGE, (long_ago,)).rowcount
-            if purged:
+            self._connection.execute(of_unsent, (which,))
+            removed = self._connection.execute(of_conversations, (which,)).rowcount
+            if removed:
                 text_index.compact(self._connection)
-        if purged:
+        if removed:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _repairing(self, work: Callable[[], _Result]) -> _Result:
@@ -259,6 +268,11 @@ class Store:
         """Bring back what was deleted."""
         with self._connection:
             self._connection.execute("UPDATE conversations SET deleted = NULL WHERE id = ?", (conversation,))
+
+    def erase(self, conversations: Iterable[int]) -> None:
+        """Remove those of these that were deleted: nothing of them stays in the file, and nothing brings them back."""
+        which = json.dumps(list(conversations))
+        self._repairing(lambda: self._remove(_ERASE, which))
 
     def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
         """Take messages out of a conversation, with their rounds; kept under this id for as long as conversations."""

@@ -152,6 +152,10 @@ class Archive(QThread):
         mark = Mark(conversation.id, lambda store: store.restore(conversation.id))
         self._put_mark("restore", conversation.id, mark)
 
+    def erase(self, conversations: Sequence[int]) -> None:
+        """Remove conversations that were deleted, for good; where that fails they can still be brought back."""
+        self._orders.put(Order("erase", lambda store: store.erase(conversations)))
+
     def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
         """Take messages out of a conversation; its others are ordered to be saved before. `removal` names this."""
 

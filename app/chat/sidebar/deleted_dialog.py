@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QDateTime, QLocale, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QDialogButtonBox,
     QListWidget,
     QListWidgetItem,
+    QMessageBox,
     QVBoxLayout,
     QWidget,
 )
@@ -21,9 +23,13 @@ _SIZE = QSize(480, 520)
 
 
 class DeletedDialog(QDialog):
-    """Emits `restored` with the records that a person wants back; then it waits to be told what is left."""
+    """Emits `restored` or `erased` with the records that a person chose; then it waits to be told what is left.
+
+    A person who wants them erased was asked whether that is meant.
+    """
 
     restored = Signal(list)  # of ConversationRecord
+    erased = Signal(list)  # the same
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,6 +47,9 @@ class DeletedDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self.restore = buttons.addButton(tr("Restore"), QDialogButtonBox.ButtonRole.ActionRole)
         self.restore.clicked.connect(self._on_restore)
+        self.erase = buttons.addButton(tr("Delete for good…"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.erase.setAutoDefault(False)
+        self.erase.clicked.connect(self._ask_to_erase)
         self._close = buttons.button(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         self.list.itemSelectionChanged.connect(self._show_what_can_be_done)
@@ -72,6 +81,37 @@ class DeletedDialog(QDialog):
     def _show_what_can_be_done(self) -> None:
         lacks = "" if self.list.selectedItems() else tr("Choose a chat first.")
         offer(self.restore, tr("Bring back the chats that are chosen"), lacks)
+        offer(self.erase, tr("Remove the chats that are chosen from the disk now"), lacks)
+
+    @property
+    def _chosen(self) -> list[ConversationRecord]:
+        return [each.data(Qt.ItemDataRole.UserRole) for each in self.list.selectedItems()]
 
     def _on_restore(self) -> None:
-        self.restored.emit([each.data(Qt.ItemDataRole.UserRole) for each in self.list.selectedItems()])
+        self.restored.emit(self._chosen)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Del, which the list leaves to its dialog."""
+        if event.matches(QKeySequence.StandardKey.Delete):
+            self._ask_to_erase()
+        else:
+            super().keyPressEvent(event)
+
+    def _ask_to_erase(self) -> None:
+        chosen = self._chosen
+        if not chosen:
+            return
+        box = QMessageBox(self)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setText(
+            tr("Delete “{title}” for good?").format(title=chosen[0].shown_title)
+            if len(chosen) == 1
+            else tr("Delete %n chats for good?", n=len(chosen))
+        )
+        box.setInformativeText(tr("That is removed from the disk now, and cannot be brought back."))
+        button = box.addButton(tr("Delete"), QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        button.clicked.connect(lambda: self.erased.emit(chosen))
+        box.open()

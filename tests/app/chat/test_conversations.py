@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.exchange import importing
@@ -410,6 +410,38 @@ def test_enter_brings_back_the_deleted_chat_that_is_chosen_once_and_then_closes(
     assert {each.id for each in desk.chats.records} == {first, second}
     QTest.keyClick(dialog.focusWidget() or dialog, Qt.Key.Key_Return)
     assert not dialog.isVisible()
+
+
+def test_deleted_chats_are_erased_only_by_those_who_say_so_twice(desk: Desk, qtbot: QtBot) -> None:
+    first, second = desk.converse("one"), desk.converse("two")
+    for each in (first, second):
+        desk.conversations.delete(each)
+    desk.conversations.show_deleted()
+    dialog, withdrawn = desk.conversations.deleted_dialog, list[str]()
+    desk.conversations.notice_withdrawn.connect(withdrawn.append)
+    qtbot.waitUntil(lambda: deleted_titles(desk) == ["two", "one"])
+
+    def press(role: QMessageBox.ButtonRole) -> str:
+        QTest.keyClick(dialog.list, Qt.Key.Key_Delete)
+        box = dialog.findChild(QMessageBox)
+        assert isinstance(box, QMessageBox)
+        (button,) = (each for each in box.buttons() if box.buttonRole(each) is role)
+        words = box.text()
+        button.click()
+        qtbot.waitUntil(lambda: dialog.findChild(QMessageBox) is None)
+        return words
+
+    assert press(QMessageBox.ButtonRole.RejectRole) == "Delete “two” for good?"
+    assert deleted_titles(desk) == ["two", "one"]
+    press(QMessageBox.ButtonRole.AcceptRole)
+    qtbot.waitUntil(lambda: deleted_titles(desk) == ["one"])
+    assert DELETED_NOTICE in withdrawn
+    desk.conversations.undo_delete()  # of the other one
+    desk.conversations.undo_delete()
+    assert [each.id for each in desk.chats.records] == [first]
+    qtbot.waitUntil(lambda: deleted_titles(desk) == [])
+    assert not dialog.erase.isEnabled()
+    dialog.close()
 
 
 def test_chats_that_were_deleted_before_a_restart_can_be_brought_back_and_messages_are_no_chats(

@@ -267,6 +267,24 @@ def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: P
         store.close()
 
 
+def test_what_is_erased_is_nowhere_in_the_file_and_what_is_not_deleted_stays(path: Path) -> None:
+    store = Store(path)
+    gone, _ = chat(store, "Which tree grows by the xylophone?", "A larch.")
+    kept, _ = chat(store, "Which tree grows by the river?", "An oak.")
+    listed, _ = chat(store, "Which tree grows by the zither?", "A birch.")
+    for each in (gone, kept):
+        store.delete(each.id)
+    store.erase([gone.id, listed.id])
+    assert [record.id for record, _ in store.deleted()] == [kept.id]
+    assert [record.id for record in store.conversations()] == [listed.id], "it was not deleted"
+    store.restore(gone.id)
+    assert [record.id for record in store.conversations()] == [listed.id]
+    written = b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+    assert b"xylophone" not in written
+    assert b"zither" in written
+    store.close()
+
+
 def test_a_text_that_changes_or_is_saved_again_is_still_found_by_all_its_words(path: Path) -> None:
     store = Store(path)
     conversation, (question, answer) = chat(store, "Which tree grows by the river?", "A larch by the river.")
