@@ -68,7 +68,7 @@ def is_full(error: OSError) -> bool:
 def out_of_space(folder: Path, missing: int) -> OutOfSpaceError:
     """The failure, in words: the disk is named by where it begins, as its deepest folders tell nobody anything."""
     disk = folder.absolute()
-    while not disk.is_mount() and disk != disk.parent:
+    while not os.path.ismount(disk) and disk != disk.parent:
         disk = disk.parent
     words = say("{size} more are needed on the disk of {folder}.", size=size_text(missing), folder=disk)
     return OutOfSpaceError(words, say("Free some space, then resume; what has arrived is kept."), missing)

@@ -127,14 +127,22 @@ def test_a_source_that_leads_nowhere_is_refused(source: str, words: str) -> None
 @pytest.mark.parametrize("name", ["config.json", make.INDEX, make.SHARDS[1]])
 def test_a_file_that_may_not_be_read_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make.sharded_folder(tmp_path / "locked")
-    open_path = Path.open
+    open_file, open_path = os.open, Path.open
 
-    def refuse(path: Path, *args: Any, **kwargs: Any) -> Any:
-        if path.name == name:
+    def require_other(path: str | Path) -> None:
+        if Path(path).name == name:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    def opened(path: str | Path, *args: Any, **kwargs: Any) -> int:
+        require_other(path)
+        return open_file(path, *args, **kwargs)
+
+    def opened_path(path: Path, *args: Any, **kwargs: Any) -> Any:
+        require_other(path)
         return open_path(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(Path, "open", opened_path)
     assert f"{folder / name} cannot be read: permission denied" in message_of(folder)
 
 

@@ -176,7 +176,15 @@ def test_a_packaged_program_starts_itself_as_the_process_that_reads_pdfs(monkeyp
 
 
 def readers_of_pdfs() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if pdf_program.__name__ in each.cmdline()]
+    return [each for each in psutil.Process().children() if pdf_program.__name__ in words_of(each)]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """How it was started; nothing of one that has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.NoSuchProcess:
+        return []
 
 
 # ---- chips ----------------------------------------------------------------------------------------------------------
