@@ -1,5 +1,6 @@
-"""The records of the database as plain data. Ids are random, so they are made without asking the database."""
+"""The records of the database as plain data. Their ids are random, or of a name elsewhere: no database is asked."""
 
+import hashlib
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -15,6 +16,11 @@ ID_BITS = 62  # fits SQLite's signed 64 bits, and two ids made apart never meet
 def new_id() -> int:
     """An id for a conversation or a message."""
     return secrets.randbits(ID_BITS)
+
+
+def id_of(name: str) -> int:
+    """The id of a conversation that has a name where it comes from: the same every time."""
+    return int.from_bytes(hashlib.sha256(name.encode(errors="replace")).digest()) % (1 << ID_BITS)
 
 
 @dataclass(frozen=True, slots=True)

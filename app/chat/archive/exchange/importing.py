@@ -10,7 +10,7 @@ from app.chat.archive.exchange.formats import chat_files, read_conversations
 from app.chat.archive.exchange.reading import ExchangeError, ReadChat
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
-from app.chat.history.records import ConversationRecord, MessageRecord, new_id
+from app.chat.history.records import ConversationRecord, MessageRecord, id_of, new_id
 from app.settings.generation import GenerationSettings
 from app.system.plain_text import unsteered
 
@@ -131,6 +131,8 @@ class Importing:
         updated = read.about.updated or record.updated
         folder = unsteered(read.about.folder or folder)
         kept = replace(record, created=created, updated=updated, is_pinned=read.about.is_pinned, folder=folder)
+        if read.about.name:
+            kept = replace(kept, id=id_of(read.about.name))
         return kept, messages
 
     def _settled(self, conversation: Conversation) -> Conversation:

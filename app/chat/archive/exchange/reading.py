@@ -10,12 +10,16 @@ class ExchangeError(Exception):
 
 
 class About(NamedTuple):
-    """What is told of a chat besides its messages; times in seconds since 1970, 0 for unknown."""
+    """What is told of a chat besides its messages; times in seconds since 1970, 0 for unknown.
+
+    `name`: what it is called by where it comes from, and nothing else is; empty for unknown.
+    """
 
     created: float = 0.0
     updated: float = 0.0
     is_pinned: bool = False
     folder: str = ""
+    name: str = ""
 
 
 class ReadChat(NamedTuple):

@@ -12,6 +12,7 @@ from app.chat.archive.exchange.reading import About
 
 _LATEST_SECONDS = 4e9  # the year 2096; what is later is no time
 _SHOWN = ("text", "multimodal_text")  # kinds of content of ChatGPT that were said
+_NAMES = ("conversation_id", "uuid", "id")
 _CLAUDE_ROLES = {"human": "user", "assistant": "assistant"}
 
 
@@ -21,13 +22,14 @@ def is_chat(document: Any) -> bool:
 
 
 def about(document: Mapping[str, Any]) -> About:
-    """When a chat began and was last worked in, and whether it is pinned."""
+    """When a chat began and was last worked in, whether it is pinned, and what its service calls it by."""
     times = [
         next((seconds for name in names if (seconds := _seconds(document.get(name)))), 0.0)
         for names in (("create_time", "created_at"), ("update_time", "updated_at"))
     ]
     is_pinned = document.get("pinned") is True or document.get("is_starred") is True
-    return About(times[0] or times[1], times[1] or times[0], is_pinned)
+    name = next((value for key in _NAMES if isinstance(value := document.get(key), str) and value), "")
+    return About(times[0] or times[1], times[1] or times[0], is_pinned, name=name)
 
 
 def as_usual(document: Mapping[str, Any]) -> dict[str, Any]:

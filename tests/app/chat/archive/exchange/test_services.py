@@ -1,6 +1,7 @@
 """Chats that services hand out are read as they were last shown."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,10 @@ from typing import Any
 import pytest
 
 from app.chat.archive.exchange.formats import file_name, from_json, read_conversations
+from app.chat.archive.exchange.importing import Importing
 from app.chat.archive.exchange.reading import ExchangeError, ReadChat
+from app.chat.archive.store import Store
+from app.settings.generation import GenerationSettings
 
 WHEN = 1_700_000_000.0
 
@@ -105,3 +109,28 @@ def test_other_lists_are_told_what_is_expected() -> None:
 )
 def test_the_name_of_a_file_ends_as_its_title_without_the_full_stop(title: str, name: str) -> None:
     assert file_name(title) == name
+
+
+@pytest.mark.parametrize(("make", "key"), [(chatgpt, "conversation_id"), (claude, "uuid"), (open_webui, "id")])
+def test_a_chat_is_imported_once_unless_it_went_on_since(
+    make: Callable[[], dict[str, Any]], key: str, tmp_path: Path
+) -> None:
+    store, path = Store(tmp_path / "chats.db"), tmp_path / "conversations.json"
+
+    def imported(*documents: dict[str, Any]) -> tuple[int, int]:
+        path.write_text(json.dumps(documents))
+        importing = Importing([path], GenerationSettings())
+        while not importing.is_over:
+            importing.step(store)
+        return importing.so_far.count, importing.so_far.known
+
+    first, second = {**make(), key: "0a-1"}, {**make(), key: "0a-2"}
+    assert imported(first, second) == (2, 0)
+    assert imported(first, second) == (0, 2)
+    later = {"update_time": WHEN + 90} if make is chatgpt else {"updated_at": WHEN + 90}
+    assert imported({**first, **later}, second) == (1, 1)
+    assert imported(make(), make()) == (2, 0), "nothing tells these apart"
+    texts = {tuple(each.text for each in store.messages(record.id)) for record in store.conversations()}
+    assert len(store.conversations()) == 5
+    assert texts == {("What is 2 + 2?", "Four.")}
+    store.close()
