@@ -86,6 +86,7 @@ SAFE_WITHOUT = {
     "app/chat/text/plain_text_view.py": "with halves, to count them",
     "app/chat/text/selection.py": "with halves, to cut them",
     "app/chat/origins/round_mark.py": "with halves, to count them",
+    "app/chat/history/records.py": "halves replaced",
     "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",
