@@ -9,6 +9,7 @@ from typing import Literal
 
 from engine.protocol.keeping import ForgetTexts, KeepTexts, Kept
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.pictures import Picture
 from engine.protocol.residence import Residence
 from engine.protocol.sentences import say
 from engine.protocol.serving import Serve, Serving, ServingEnded, StopServing, Visit
@@ -16,7 +17,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 8
+PROTOCOL = 9
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -28,7 +29,7 @@ TemplateValues = tuple[tuple[str, str | int | float | bool | None], ...]  # of a
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One turn of a conversation, as plain text.
+    """One turn of a conversation, as plain text, and the pictures in it, in their order.
 
     `tool_calls`: what an assistant's turn asked for; a turn of role `tool` is the result of `tool_call_id`, which
     called the tool `name`.
@@ -39,6 +40,7 @@ class ChatMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     name: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 # ---- commands -------------------------------------------------------------------------------------------------------
@@ -187,7 +189,8 @@ class Loaded:
     """The pair is ready. `draft` is None when nothing speculates; `tiers` tells where each layer of the target is.
 
     `common_tokens` is None where target and draft have the same vocabulary. `small_trees`: why trees are small here, as
-    far as the plan knows; empty where larger ones promise more.
+    far as the plan knows; empty where larger ones promise more. `reads_pictures`: the target does; otherwise
+    `no_pictures` says why not, in a sentence.
     """
 
     id: int
@@ -199,6 +202,8 @@ class Loaded:
     residence: Residence | None = None
     common_tokens: CommonTokens | None = None
     small_trees: str = ""
+    reads_pictures: bool = False
+    no_pictures: str = ""
 
 
 @dataclass(frozen=True, slots=True)
