@@ -1,6 +1,7 @@
 """Tiny random models that read pictures, saved as they are published: with a processor, a tokenizer and a template."""
 
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,8 @@ SPECIAL: Mapping[str, str] = MappingProxyType(
         "eoi_token": "<end_of_image>",
         "video_token": "<|video_pad|>",
         "audio_token": "<|audio_pad|>",
+        "boa_token": "<|audio>",
+        "eoa_token": "<audio|>",
         "start_image_token": "<img>",
         "end_image_token": "</img>",
         "context_image_token": TOKEN,
@@ -131,6 +134,4 @@ def _save(kind: str, folder: Path, seed: int) -> None:
     random_model(picture_config(kind, token), seed).save_pretrained(folder)
     image_processor(kind).save_pretrained(folder)
     if kind in WHOLE:
-        import json  # noqa: PLC0415
-
         (folder / "processor_config.json").write_text(json.dumps(WHOLE[kind]))

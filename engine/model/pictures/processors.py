@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+import torch
 import transformers
 from PIL import Image
 from torch import Tensor
@@ -47,12 +49,13 @@ class PictureProcessor:
             images=[picture],
             text=[self.mark],
             padding=False,
-            return_tensors="pt",
+            return_tensors="np",
             return_text_replacement_offsets=True,
         )
         (told,) = made["text_replacement_offsets"][0]
+        numbers = {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
         return str(told["replacement"]), {
-            name: value for name, value in made.items() if isinstance(value, Tensor) and not _is_of_text(name)
+            name: torch.from_numpy(value) for name, value in numbers.items() if not _is_of_text(name)
         }
 
 
