@@ -33,6 +33,8 @@ SPECIAL: Mapping[str, str] = MappingProxyType(
         "start_image_token": "<img>",
         "end_image_token": "</img>",
         "context_image_token": TOKEN,
+        "image_break_token": "[IMG_BREAK]",
+        "image_end_token": "[IMG_END]",
         "vision_start_token": "<|vision_start|>",
         "vision_end_token": "<|vision_end|>",
     }
@@ -48,6 +50,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "idefics3": {"size": {"longest_edge": 28}, "max_image_size": {"longest_edge": 28}, "do_image_splitting": False},
         "internvl": {"size": SIDES, "crop_to_patches": False},
         "llava": {"size": {"shortest_edge": 28}, "crop_size": SIDES},
+        "mistral3": {"size": {"longest_edge": 84}, "patch_size": SIDES},
         "paddleocr_vl": {"min_pixels": 28 * 28, "max_pixels": 84 * 84},
     }
 )
@@ -57,6 +60,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "gemma3": {"image_seq_length": 9},
         "idefics3": {"image_seq_len": 1},
         "internvl": {"image_seq_length": 1},
+        "mistral3": {"patch_size": 14, "spatial_merge_size": 2, "image_token": TOKEN},
         "llava": {"patch_size": 14, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1},
     }
 )

@@ -20,6 +20,7 @@ COMPARED = frozenset(
         "internvl",
         "lfm3_vl",
         "llava",
+        "mistral3",
         "paddleocr_vl",
         "qwen2_5_vl",
         "qwen2_vl",

@@ -6,8 +6,8 @@ A model's settings are untrusted. They are read here, and name classes of transf
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import ModelFolder
+from engine.model.pictures import pixtral_processor
 from engine.model.safe_config import GET_AGAIN
 from engine.protocol.sentences import say
 
@@ -36,8 +37,18 @@ PARTS = re.compile(r"\w*(max|num)\w*(crops|patches|tiles)")
 PRIVATE = ("auto_map", "processor_class", "image_processor_type", "feature_extractor_type")
 
 
+class Reads(Protocol):
+    """What a model's processor makes of one picture after another."""
+
+    mark: str
+    """What the model's template writes for each."""
+
+    def read(self, picture: Image.Image) -> tuple[str, dict[str, Tensor]]:
+        """What stands in the text in place of the mark, and what the encoder takes. Raises what libraries raise."""
+
+
 class PictureProcessor:
-    """What a model's processor makes of one picture after another; `mark` is what its template writes for each."""
+    """See `Reads`: transformers' own."""
 
     def __init__(self, processor: Any) -> None:
         self._processor = processor
@@ -59,24 +70,41 @@ class PictureProcessor:
         }
 
 
-def open_processor(folder: ModelFolder, name: str, kind: str, library: Any) -> PictureProcessor:
-    """The processor of a model folder whose config.json is of this `kind`; `library`: its fast tokenizer.
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a model's files say of how its pictures are read: `own`, and `whole`, of the processor around them."""
 
-    Raises `ModelError` where there is none, or none that can be used.
-    """
+    own: Mapping[str, Any]
+    whole: Mapping[str, Any]
+
+
+def read_settings(folder: ModelFolder, name: str) -> Settings:
+    """The settings of a model; raises `ModelError` where there are none, or such as no model has."""
     whole = _read(folder, WHOLE)
     inside = whole.pop(INSIDE, None)
-    settings = _read(folder, SETTINGS) or (inside if isinstance(inside, dict) else {})
-    if not settings:
+    own = _read(folder, SETTINGS) or (inside if isinstance(inside, dict) else {})
+    if not own:
         raise ModelError(
-            say("'{name}' does not say how its pictures are read: {file} is missing.", name=name, file=SETTINGS),
+            say("'{name}' reads no pictures: {file} is missing in its folder.", name=name, file=SETTINGS),
             say("Download the model again."),
         )
-    for number in (settings, whole):
-        _require_bounded(number, name)
+    for settings in (own, whole):
+        _require_bounded(settings, name)
+    return Settings(own, whole)
+
+
+def open_processor(settings: Settings, name: str, kind: str, library: Any) -> Reads:
+    """The processor of a model whose config.json is of this `kind`; `library`: its fast tokenizer.
+
+    Raises `ModelError` where none can be made.
+    """
+    own, both = settings.own, {**settings.whole, **settings.own}
     try:
-        pictures = _picture_class(kind, settings).from_dict({k: v for k, v in settings.items() if k not in PRIVATE})
-        return PictureProcessor(_made(_processor_class(kind), pictures, library, whole | settings))
+        known = {key: value for key, value in own.items() if key not in PRIVATE}
+        pictures = _picture_class(kind, own).from_dict(known)
+        if (named := _class_name(kind, both)) == pixtral_processor.NAME:
+            return pixtral_processor.PixtralProcessor(pictures, {**own, **settings.whole})
+        return PictureProcessor(_made(getattr(transformers, named), pictures, library, both))
     except CONFIG_FAULTS as error:
         raise _unusable(name, words_of(error)) from error
 
@@ -111,16 +139,12 @@ def _plain(classes: Mapping[str, str]) -> set[str]:
     return {name.removesuffix("Pil") for name in classes.values()}
 
 
-def _processor_class(kind: str) -> Any:
-    name = PROCESSOR_MAPPING_NAMES.get(kind)
-    if name is None:
-        raise ValueError(say("its kind of pictures is not known"))
-    found = getattr(transformers, name)
-    if type(found).__name__ != "DummyObject":
-        return found
-    # The library stands in for classes that go with torchvision, which Pixtral's then does not use.
-    room = re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Processor")).lower()
-    return getattr(import_module(f"transformers.models.{room}.processing_{room}"), name)
+def _class_name(kind: str, settings: Mapping[str, object]) -> str:
+    """What transformers calls the processor: as the settings name it, or that of the kind of model."""
+    named = settings.get("processor_class")
+    if isinstance(named, str) and named in PROCESSOR_MAPPING_NAMES.values():
+        return named
+    return PROCESSOR_MAPPING_NAMES[kind]
 
 
 def _made(kind: Any, pictures: Any, library: Any, settings: Mapping[str, Any]) -> Any:

@@ -20,7 +20,7 @@ from engine.model.model_folder import ModelFolder
 from engine.model.pictures.encoder import Encode, Features, PictureEncoder
 from engine.model.pictures.picture_families import AS_PADDING, COMPARED, seen_whole
 from engine.model.pictures.picture_files import digest_of, open_picture
-from engine.model.pictures.processors import SETTINGS, WHOLE, PictureProcessor, open_processor, reads_kind
+from engine.model.pictures.processors import Reads, Settings, open_processor, read_settings, reads_kind
 from engine.model.pictures.shown import ShownPictures
 from engine.model.weight_loader import NO_MEMORY
 from engine.picture_tokens import MOST_ROWS, is_row, rows_of
@@ -53,13 +53,14 @@ class PictureReader:
     def __init__(
         self,
         checkpoint: Checkpoint,
+        settings: Settings,
         library: Any,
         dtype: torch.dtype,
         device: torch.device,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """`library`: the model's fast tokenizer; `check` may raise while a picture is encoded. Opens nothing yet."""
-        self._checkpoint, self._library = checkpoint, library
+        """`library`: the model's fast tokenizer; `check` may raise while a picture is encoded. Loads nothing yet."""
+        self._checkpoint, self._settings, self._library = checkpoint, settings, library
         self._dtype, self._device, self._check = dtype, device, check
         self._kind = str(checkpoint.config["model_type"])
         self._lock = threading.RLock()
@@ -91,9 +92,8 @@ class PictureReader:
         )
 
     @cached_property
-    def _processor(self) -> PictureProcessor:
-        checkpoint = self._checkpoint
-        return open_processor(ModelFolder(checkpoint.folder), checkpoint.name, self._kind, self._library)
+    def _processor(self) -> Reads:
+        return open_processor(self._settings, self._checkpoint.name, self._kind, self._library)
 
     @cached_property
     def _encoder(self) -> PictureEncoder:
@@ -166,9 +166,8 @@ def open_reader(
         raise _without(checkpoint.name, say("it reads text alone"))
     if kind not in COMPARED:
         raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
-    if not any(ModelFolder(checkpoint.folder).has(name) for name in (SETTINGS, WHOLE)):
-        raise _without(checkpoint.name, say("its folder lacks {file}", file=SETTINGS))
-    return PictureReader(checkpoint, library, dtype, device, check)
+    settings = read_settings(ModelFolder(checkpoint.folder), checkpoint.name)
+    return PictureReader(checkpoint, settings, library, dtype, device, check)
 
 
 def require_few(pictures: Sequence[Picture]) -> None:
@@ -176,7 +175,7 @@ def require_few(pictures: Sequence[Picture]) -> None:
     if len(pictures) > MOST_PICTURES:
         raise InputError(
             say(
-                "The conversation has {count} pictures, and {most} can be read.",
+                "The conversation has {count} pictures, and at most {most} can be read.",
                 count=len(pictures),
                 most=MOST_PICTURES,
             ),

@@ -43,13 +43,23 @@ class Both:
         """transformers' own logits [tokens, vocabulary] of a text with the random pictures of `text`."""
         given = [self.reader._processor.read(random_image(seed, *size))[1] for seed, size in enumerate(SIZES)]
         known = inspect.signature(type(self.model).forward).parameters
-        taken = {name: torch.cat([each[name] for each in given]) for name in given[0] if name in known}
+        taken = {name: joined([each[name] for each in given]) for name in given[0] if name in known}
         types = torch.tensor([[int(token == looks[0].token) for token in tokens]])
         kinds = next((name for name in ("mm_token_type_ids", "token_type_ids") if name in known), None)
         others = {kinds: types} if kinds else {}
         with torch.no_grad():
             found: Tensor = self.model(input_ids=torch.tensor([list(tokens)]), **taken, **others).logits[0]
         return found
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """One behind the other; what is smaller is filled up at its ends, as processors do with several pictures."""
+    sizes = [max(sides) for sides in zip(*(part.shape[1:] for part in parts), strict=True)]
+    filled = []
+    for part in parts:
+        missing = [(0, size - own) for size, own in zip(sizes, part.shape[1:], strict=True)]
+        filled.append(torch.nn.functional.pad(part, [end for both_ends in reversed(missing) for end in both_ends]))
+    return torch.cat(filled)
 
 
 @cache
