@@ -334,10 +334,9 @@ def _load(
         else:
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
-        own_draft = draft.network if draft and pair.draft and not pair.drafts_with_heads_alone else None
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts,
-            sights_of(pair, target.network, own_draft, cancellation.check), translation, heads,
+            sights_of(pair, target, draft, cancellation.check), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip

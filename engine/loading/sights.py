@@ -44,14 +44,13 @@ class Sights:
     def show(self, target: Context, draft: Context | None, tokens: Sequence[int], pictures: Sequence[Picture]) -> bool:
         """Show both the pictures whose rows are among `tokens`; returns whether the draft reads these rows."""
         target.show(None)
-        has_own = draft is not None and not isinstance(draft, SharedContext | HeadContext)
-        if draft is not None and has_own:
+        if draft is not None and _reads_alone(draft):
             draft.show(None)
         if not pictures:
             return True
         assert isinstance(self._target, PictureReader), "only what it reads is in a prompt"
         target.show(self._target.shown(tokens, pictures))
-        if draft is None or not has_own:
+        if draft is None or not _reads_alone(draft):
             return True
         if self._draft is None or not self._agree(pictures):
             return False
@@ -68,21 +67,23 @@ class Sights:
             return False
 
 
-def sights_of(pair: Pair, target: Network, draft: Network | None, check: Callable[[], None]) -> Sights:
-    """The readers of a pair; `check` may raise while a picture is encoded.
-
-    `draft`: that of a model of its own with the target's vocabulary, else None.
-    """
+def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callable[[], None]) -> Sights:
+    """The readers of a pair; `check` may raise while a picture is encoded."""
     try:
-        own = _reader(pair.target, pair.tokenizer, target, check)
+        own = _reader(pair.target, pair.tokenizer, target.network, check)
     except ModelError as error:
         return Sights(error)
-    if draft is None or pair.draft is None or pair.intersection is not None:
+    if draft is None or pair.draft is None or not _reads_alone(draft) or pair.intersection is not None:
         return Sights(own)
     try:
-        return Sights(own, _reader(pair.draft, pair.tokenizer, draft, check))
+        return Sights(own, _reader(pair.draft, pair.tokenizer, draft.network, check))
     except ModelError:
         return Sights(own)
+
+
+def _reads_alone(draft: Context) -> bool:
+    """Whether a draft reads texts itself, and does not borrow what the target has read."""
+    return not isinstance(draft, SharedContext | HeadContext)
 
 
 def _reader(checkpoint: Checkpoint, tokenizer: Tokenizer, network: Network, check: Callable[[], None]) -> PictureReader:

@@ -33,16 +33,16 @@ def marked(message: ChatMessage, mark: str) -> ChatMessage:
     return replace(message, content="".join([*parts, message.content[begin:]]), pictures=())
 
 
-def in_parts(turn: dict[str, Any], mark: str) -> dict[str, Any]:
+def in_parts(turn: dict[str, Any], mark: str, is_always: bool = False) -> dict[str, Any]:
     """A turn as templates of models that read pictures take it, if it has any: its content in parts.
 
-    `mark`: see `marked`; empty where the conversation has none.
+    `mark`: see `marked`; empty where the conversation has none. `is_always`: turns of text alone, too.
     """
     content = turn["content"]
-    if not mark or not isinstance(content, str) or mark not in content:
+    if not isinstance(content, str) or not (is_always or (mark and mark in content)):
         return turn
     parts: list[dict[str, str]] = []
-    for index, text in enumerate(content.split(mark)):
+    for index, text in enumerate(content.split(mark) if mark else [content]):
         if index:
             parts.append({"type": "image"})
         if text:

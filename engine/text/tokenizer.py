@@ -30,10 +30,17 @@ from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.infill_marks import Part, find_marks
 from engine.text.picture_text import PictureText, in_parts, marked, with_pictures, with_rows
 from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
-from engine.text.template_renderer import shared_renderer
+from engine.text.template_renderer import TemplateRefusal, shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
 from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
-from engine.text.tools.tool_template import Functions, ToolTemplate, Turn, function_of, probe_template
+from engine.text.tools.tool_template import (
+    QUESTION,
+    Functions,
+    ToolTemplate,
+    Turn,
+    function_of,
+    probe_template,
+)
 from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
@@ -117,6 +124,19 @@ class Tokenizer:
     def chat_stop(self) -> tuple[str, ...]:
         """What ends an answer to `encode_chat` besides the end tokens; nothing where the model has a template."""
         return () if self._template else (PLAIN_STOP,)
+
+    @cached_property
+    def _wants_parts(self) -> bool:
+        """Whether the template loses texts that are not in parts, as some of models that read pictures do."""
+        turn: Turn = {"role": "user", "content": QUESTION.content}
+        return not self._shows(turn) and self._shows(in_parts(turn, "", is_always=True))
+
+    def _shows(self, question: Turn) -> bool:
+        """Whether the template writes the probing question that is put to it in this form."""
+        try:
+            return QUESTION.content in self._render([question], [])
+        except (InputError, TemplateRefusal):
+            return False
 
     @cached_property
     def tool_template(self) -> ToolTemplate | None:
@@ -360,7 +380,8 @@ class Tokenizer:
             template = self.tool_template if functions or mentions_calls(messages) else None
             template = template or ToolTemplate()
             turns, given = template.given([template.turn(message) for message in messages], functions)
-            return self._render([in_parts(turn, mark) for turn in turns], given, add_generation_prompt, values)
+            told = [in_parts(turn, mark, self._wants_parts) for turn in turns]
+            return self._render(told, given, add_generation_prompt, values)
 
         return render
 

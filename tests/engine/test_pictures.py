@@ -119,7 +119,7 @@ def test_prompt_and_greedy_text_are_those_of_transformers(kind: str, engine: Cal
 @pytest.mark.parametrize("method", ["auto", "specexec", "lookup"])
 def test_a_draft_of_text_changes_nothing(method: str, engine: Callable[..., Engine]) -> None:
     its = engine(folder_of("qwen3_vl"), text_draft())
-    speculation = SpeculationOptions(method=method, budget=12)  # type: ignore[arg-type]
+    speculation = SpeculationOptions(method=method, budget=12)
     assert answered(its, its.prompt(CHAT), speculation=speculation)[0] == expected("qwen3_vl")[1]
 
 
@@ -175,7 +175,7 @@ def test_another_picture_is_another_text(engine: Callable[..., Engine]) -> None:
 def test_sampling_and_penalties_know_text_alone(method: str, engine: Callable[..., Engine]) -> None:
     its = engine(folder_of("qwen3_vl"), text_draft())
     sampling = SamplingOptions(temperature=0.8, seed=3, repetition_penalty=1.2, presence_penalty=0.3)
-    speculation = SpeculationOptions(method=method, budget=8)  # type: ignore[arg-type]
+    speculation = SpeculationOptions(method=method, budget=8)
     text, figures = answered(its, its.prompt(CHAT), sampling=sampling, speculation=speculation)
     assert figures.new_tokens == LENGTH
     assert text

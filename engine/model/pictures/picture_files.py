@@ -2,6 +2,7 @@
 
 import io
 import struct
+import warnings
 import zlib
 from hashlib import sha256
 
@@ -9,7 +10,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from engine.errors import InputError
 from engine.protocol.pictures import MOST_PICTURE_BYTES, PICTURE_KINDS
-from engine.protocol.sentences import Amount, say
+from engine.protocol.sentences import say
 
 MOST_PIXELS = 1 << 26  # of a file, which takes 4 bytes for each while it is opened
 MOST_READ_PIXELS = 1 << 22  # of what a model is shown; larger pictures are made smaller first
@@ -19,8 +20,10 @@ MOST_ELONGATED = 100  # how many times as long as high a picture may be, or the 
 # What damaged files make decoders raise.
 FAULTS = (
     OSError, ValueError, SyntaxError, LookupError, TypeError, EOFError, OverflowError, ArithmeticError, MemoryError,
-    struct.error, zlib.error, Image.DecompressionBombError,
+    struct.error, zlib.error,
 )  # fmt: skip
+# Told in words of ours, by the size, which is known before anything is decoded.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 ANOTHER = say("Give a picture as PNG, JPEG, WebP, GIF or BMP.")
 
 
@@ -43,6 +46,8 @@ def open_picture(data: bytes) -> Image.Image:
             _require_sides(*picture.size)
             picture.draft("RGB", _shown(*picture.size))  # a large JPEG is decoded at a fraction of its size
             return _opaque(ImageOps.exif_transpose(_reduced(picture)))
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise _too_many_pixels() from None
     except UnidentifiedImageError:
         raise InputError(say("A file is not a picture that can be read."), ANOTHER) from None
     except FAULTS:
@@ -51,15 +56,17 @@ def open_picture(data: bytes) -> Image.Image:
 
 def _require_sides(width: int, height: int) -> None:
     if width * height > MOST_PIXELS:
-        count = Amount(f"{MOST_PIXELS >> 20}")
-        raise InputError(
-            say("A picture has more than {count} million pixels.", count=count), say("Make the picture smaller.")
-        )
+        raise _too_many_pixels()
     if min(width, height) < LEAST_SIDE or max(width, height) > MOST_ELONGATED * min(width, height):
         raise InputError(
             say("A picture of {width} x {height} pixels cannot be read.", width=width, height=height),
             say("Give a picture that is less narrow."),
         )
+
+
+def _too_many_pixels() -> InputError:
+    words = say("A picture has more than {count} million pixels.", count=MOST_PIXELS >> 20)
+    return InputError(words, say("Make the picture smaller."))
 
 
 def _shown(width: int, height: int) -> tuple[int, int]:

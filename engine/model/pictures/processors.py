@@ -144,7 +144,7 @@ def _class_name(kind: str, settings: Mapping[str, object]) -> str:
     named = settings.get("processor_class")
     if isinstance(named, str) and named in PROCESSOR_MAPPING_NAMES.values():
         return named
-    return PROCESSOR_MAPPING_NAMES[kind]
+    return str(PROCESSOR_MAPPING_NAMES[kind])
 
 
 def _made(kind: Any, pictures: Any, library: Any, settings: Mapping[str, Any]) -> Any:
