@@ -329,13 +329,11 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device), plan.kv_form))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        if texts is None:
-            texts = KeptTexts(0)
-        else:
+        if texts is not None:
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(
-            pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts,
+            pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts or KeptTexts(0),
             sights_of(pair, target, draft, cancellation.check), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
