@@ -333,7 +333,8 @@ def _load(
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(
-            pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts or KeptTexts(0),
+            pair, weights, target, draft, plan.context_tokens, good, learned, limit,
+            KeptTexts(0) if texts is None else texts,
             sights_of(pair, target, draft, cancellation.check), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
