@@ -101,6 +101,16 @@ class Engine:
         return self._loaded.pair.tokenizer.reasoning.shown
 
     @property
+    def reads_pictures(self) -> bool:
+        """Whether the target does; otherwise `no_pictures` says why not."""
+        return False
+
+    @property
+    def no_pictures(self) -> str:
+        """Why the target reads no pictures, in a sentence."""
+        return ""
+
+    @property
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return self._loaded.measurements

@@ -17,6 +17,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import SECONDS_ALIVE, Alive, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
+from engine.serving.pictures import require_pictures_read
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
 
@@ -46,8 +47,9 @@ class Question:
         allowed = self.choice.allowed
         return tuple(tool for tool in self.tools if tool.name in allowed) if allowed else self.tools
 
-    def check(self) -> None:
-        """Raise `InputError` if a tool that is allowed is none of the request's."""
+    def check(self, engine: "Engine") -> None:
+        """Raise `InputError` for pictures that this engine cannot read, and if an allowed tool is none of these."""
+        require_pictures_read(engine, self.chat)
         names = {tool.name for tool in self.tools}
         if unknown := [name for name in self.choice.allowed if name not in names]:
             words = say("There is no tool {name} to call.", name=shown(unknown[0]))
@@ -80,9 +82,10 @@ def _without_further_calls(pieces: list[Piece]) -> list[Piece]:
 async def held_to_its_choice(service: Service, question: Question) -> Question:
     """The question with a constraint that holds the calls of its answer to their tools' schemas.
 
-    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint that cannot be used.
+    Raises `InputError` for a choice of no tool, for tools that are none, for a constraint that cannot be used, and for
+    pictures that the model does not read.
     """
-    question.check()
+    question.check(service.desk.engine_for(question.made_for))
     tokenizer = service.desk.engine_for(question.made_for).tokenizer
     if not question.offered and question.choice.mode != "required":
         return question  # without waiting for a thread

@@ -1,5 +1,6 @@
 """llama-server's own addresses, which editors ask: texts to go on with, gaps to fill in, and what is loaded."""
 
+import asyncio
 from functools import partial
 
 from fastapi import APIRouter, Response
@@ -19,6 +20,7 @@ from engine.serving.llama_server.resource import (
     props_of,
     slot_of,
 )
+from engine.serving.pictures import refuse_pictures_in_text
 
 router = APIRouter()
 Completions = LlamaCompletion | list[LlamaCompletion]
@@ -55,7 +57,9 @@ async def apply_template(asked: ChatFields, service: ServiceOf) -> WrittenTempla
     """A conversation as the model reads it, which `/completion` can go on with."""
     service.model(asked.model)
     engine = service.engine
-    chat = chat_of(asked.messages, engine.reasoning_marks)
+    chat = await asyncio.to_thread(chat_of, asked.messages, engine.reasoning_marks)
+    if any(turn.pictures for turn in chat):
+        refuse_pictures_in_text()
     write = partial(engine.tokenizer.write_whole, chat, asked.offered, asked.template_values)
     return WrittenTemplate(prompt=await service.read(write))
 

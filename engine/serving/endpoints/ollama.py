@@ -3,6 +3,7 @@
 What makes or removes models is not among them: that is done in the window.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
@@ -79,8 +80,9 @@ async def chat(asked: OllamaChatFields, service: ServiceOf, asker: AskerOf) -> R
     writer = LineWriter(_served(service, asked.model), is_chat=True, shows_thoughts=asked.shows_thoughts)
     if not asked.messages:
         return writer.loaded()
-    turns = chat_of(asked.messages, service.engine.reasoning_marks)
-    question = Question(ref(service.engine), turns, asked.generation(), asked.offered, values=asked.template_values)
+    made_for = ref(service.engine)
+    turns = await asyncio.to_thread(chat_of, asked.messages, service.engine.reasoning_marks)
+    question = Question(made_for, turns, asked.generation(), asked.offered, values=asked.template_values)
     return await _written(events_of(service, asker, question, writer.follow), writer, asked.is_streamed)
 
 
@@ -89,7 +91,7 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
     """Answer a prompt, or go on with a text as it stands."""
     writer = LineWriter(_served(service, asked.model), is_chat=False, shows_thoughts=asked.shows_thoughts)
     asked.check()
-    if not asked.prompt and not asked.suffix:
+    if not asked.is_question:
         return writer.loaded()
     made_for, options = ref(service.engine), asked.generation()
     if asked.suffix:
@@ -101,7 +103,8 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
         ask = partial(Generate, chat=(), options=options, raw=asked.prompt)
         events = _followed(answer(service, asker, ask, made_for=made_for), writer)
     else:
-        question = Question(made_for, asked.chat, options, values=asked.template_values)
+        turns = await asyncio.to_thread(asked.chat, service.engine.reasoning_marks)
+        question = Question(made_for, turns, options, values=asked.template_values)
         events = events_of(service, asker, question, writer.follow)
     return await _written(events, writer, asked.is_streamed)
 

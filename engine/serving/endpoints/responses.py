@@ -1,5 +1,6 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
+import asyncio
 from weakref import ref
 
 from fastapi import APIRouter, Response
@@ -21,7 +22,7 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     """Answer, whole or as a stream of typed events."""
     asked.check()
     writer = ResponseWriter(resource.begin(asked, service.model(asked.model)))
-    events = events_of(service, asker, question_of(asked, service), writer.follow)
+    events = events_of(service, asker, await question_of(asked, service), writer.follow)
     if asked.stream:
         return await EventStream.begin(events, EventFormat(named, lambda error: named(writer.fail(error))))
     async for _ in events:
@@ -29,8 +30,9 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     return writer.response
 
 
-def question_of(asked: ResponsesFields, service: Service) -> Question:
+async def question_of(asked: ResponsesFields, service: Service) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
-    chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
+    made_for, marks = ref(service.engine), service.engine.reasoning_marks
     options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
-    return Question(ref(service.engine), chat, options, asked.offered, asked.choice, asked.template_values)
+    chat = await asyncio.to_thread(chat_of, asked.input, asked.instructions or "", marks)
+    return Question(made_for, chat, options, asked.offered, asked.choice, asked.template_values)
