@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,11 +12,13 @@ from weakref import ReferenceType
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate, TemplateValues
 from engine.protocol.options import GenerateOptions
-from engine.protocol.sentences import say, shown
+from engine.protocol.sentences import Amount, say, shown
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import SECONDS_ALIVE, Alive, Step, answer
+from engine.serving.bounds import MOST_TEXT
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
+from engine.serving.guard.errors import ApiError
 from engine.serving.pictures import require_pictures_read
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
@@ -48,7 +50,11 @@ class Question:
         return tuple(tool for tool in self.tools if tool.name in allowed) if allowed else self.tools
 
     def check(self, engine: "Engine") -> None:
-        """Raise `InputError` for pictures that this engine cannot read, and if an allowed tool is none of these."""
+        """Raise `InputError` for pictures that this engine cannot read, and if an allowed tool is none of these.
+
+        Raises `ApiError` (413) for too much text.
+        """
+        require_fit(self.chat, self.tools)
         require_pictures_read(engine, self.chat)
         names = {tool.name for tool in self.tools}
         if unknown := [name for name in self.choice.allowed if name not in names]:
@@ -58,6 +64,15 @@ class Question:
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""
         return Generate(number, self.chat, self.options, self.offered, template_values=self.values)
+
+
+def require_fit(chat: Sequence[ChatMessage], tools: Sequence[Tool]) -> None:
+    """Raise `ApiError` for more text than a request may hold: objects in it may have base64 that is no picture."""
+    calls = sum(len(call.arguments) for turn in chat for call in turn.tool_calls)
+    told = sum(len(tool.parameters) + len(tool.description) for tool in tools)
+    if sum(len(turn.content) for turn in chat) + calls + told > MOST_TEXT:
+        words = say("The conversation has more than {most} characters.", most=Amount(f"{MOST_TEXT:,}"))
+        raise ApiError(413, words, say("Send less at once."), code="request_too_large")
 
 
 class FirstCall:

@@ -11981,6 +11981,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is longer than {mib} MiB beside its pictures.</source>
+            <translation>Die Anfrage ist, von ihren Bildern abgesehen, länger als {mib} MiB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is longer than {mib} MiB.</source>
             <translation>Die Anfrage ist länger als {mib} MiB.</translation>
         </message>
@@ -12258,6 +12263,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/question.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>The conversation has more than {most} characters.</source>
+            <translation>Die Unterhaltung hat mehr als {most} Zeichen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />

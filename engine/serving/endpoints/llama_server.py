@@ -3,13 +3,14 @@
 import asyncio
 from functools import partial
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
 from engine.serving.context import Asker, AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, SentEvent, data_of
 from engine.serving.guard.errors import error_event
+from engine.serving.guard.routes import Router
 from engine.serving.llama_server.completion import CompletionWriter
 from engine.serving.llama_server.request import CompletionFields, InfillFields
 from engine.serving.llama_server.resource import (
@@ -21,8 +22,9 @@ from engine.serving.llama_server.resource import (
     slot_of,
 )
 from engine.serving.pictures import refuse_pictures_in_text
+from engine.serving.question import require_fit
 
-router = APIRouter()
+router = Router()
 Completions = LlamaCompletion | list[LlamaCompletion]
 FORMAT = EventFormat(data_of, partial(error_event, "openai"))
 
@@ -58,6 +60,7 @@ async def apply_template(asked: ChatFields, service: ServiceOf) -> WrittenTempla
     service.model(asked.model)
     engine = service.engine
     chat = await asyncio.to_thread(chat_of, asked.messages, engine.reasoning_marks)
+    require_fit(chat, asked.offered)
     if any(turn.pictures for turn in chat):
         refuse_pictures_in_text()
     write = partial(engine.tokenizer.write_whole, chat, asked.offered, asked.template_values)

@@ -4,20 +4,20 @@ import asyncio
 from functools import partial
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.guard.errors import error_event
+from engine.serving.guard.routes import Router
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
-from engine.serving.pictures import require_pictures_read
 from engine.serving.question import Question, events_of
 
-router = APIRouter()
+router = Router()
 FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 
 
@@ -41,7 +41,7 @@ async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
     service.model(asked.model)
     question = await question_of(asked, service, GenerateOptions())
-    require_pictures_read(service.engine, question.chat)
+    question.check(service.engine)
     prompt = await service.read(partial(service.engine.prompt_of, question.request(0)))
     return TokenCount(input_tokens=len(prompt.tokens))
 

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 
 from engine.serving.context import ServiceOf
+from engine.serving.guard.routes import Router
 from engine.serving.model_names import served_name
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-router = APIRouter()
+router = Router()
 
 
 class ModelMeta(BaseModel):

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.responses import PlainTextResponse
 
 from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EventStream, SentEvent
+from engine.serving.guard.routes import Router
 from engine.serving.infilling import ending_there, read_gap
 from engine.serving.model_names import served_name
 from engine.serving.ollama.lines import LINES, NDJSON, LineWriter
@@ -39,7 +40,7 @@ LATEST = ":latest"  # which clients put behind a name that has no tag
 SPOKEN = "0.12.0"  # clients ask for a version that knows tools and reasoning, and this is one
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {NDJSON: {}}}}
 
-router = APIRouter()
+router = Router()
 
 
 @router.head("/", include_in_schema=False)

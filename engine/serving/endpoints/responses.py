@@ -3,10 +3,11 @@
 import asyncio
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
+from engine.serving.guard.routes import Router
 from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
 from engine.serving.responses.events import ResponseWriter
@@ -14,7 +15,7 @@ from engine.serving.responses.input_items import chat_of
 from engine.serving.responses.request import ResponsesFields
 from engine.serving.responses.resource import ResponseResource
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/v1/responses", response_model=ResponseResource, responses=EVENTS)

@@ -21,7 +21,7 @@ from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.pictures import MOST_PICTURES, Picture
 from engine.protocol.reasoning import COMMON
-from engine.serving import pictures
+from engine.serving import pictures, question
 from engine.serving.guard.errors import ApiError
 from engine.serving.ollama.request import GenerateFields
 from engine.serving.ollama.turns import TurnField
@@ -230,6 +230,21 @@ def test_a_picture_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ApiError, match="more than 32 MiB") as refused:
             tell({"role": "user", "content": [part]})
         assert (refused.value.status, refused.value.code) == (413, "request_too_large")
+
+
+def test_base64_in_objects_is_text(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture in the arguments of a call is none: the model would read all of its characters."""
+    monkeypatch.setattr(question, "MOST_TEXT", 1000)
+    use = {"type": "tool_use", "id": "c", "name": "look", "input": {"data": "A" * 1000}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "done"}
+    said = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    tools = [{"name": "look", "input_schema": {"data": "A" * 1000}}]
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        for asked in ({"messages": said}, {"messages": [{"role": "user", "content": "Hi"}], "tools": tools}):
+            refused = http.post(path, json={"max_tokens": 2, **asked})
+            assert (refused.status_code, refused.json()["error"]["type"]) == (413, "request_too_large")
+    shown = [{"role": "user", "content": "Hi " * 400}]
+    assert http.post("/apply-template", json={"messages": shown}).status_code == 413
 
 
 def test_why_a_model_reads_none_is_told() -> None:
