@@ -3,14 +3,12 @@
 A server that fetches what it is told to would ask other computers of its network on behalf of strangers.
 """
 
-import binascii
-import re
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from pydantic import AfterValidator
 
+from engine.data_urls import base64_begin, decode_base64
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.pictures import MOST_PICTURE_BYTES, Picture
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 MOST_BASE64 = 4 * -(-MOST_PICTURE_BYTES // 3)  # characters of one picture
-STEP = 1 << 20  # characters that are decoded at once, which holds the GIL: a multiple of 4
-_DATA = re.compile(r"data:[^,]{0,255};base64,", re.IGNORECASE)  # RFC 2397; the type that is claimed is not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +30,21 @@ class SentPicture:
     at: int = 0
 
     def read(self) -> Picture:
-        """The picture itself; 40 MiB of base64 take a tenth of a second. Raises `InputError` for what is no base64."""
-        return Picture(_decoded(self.base64, self.begin), self.at)
+        """The picture itself. Raises `InputError` for what is no base64."""
+        try:
+            return Picture(decode_base64(self.base64, self.begin), self.at)
+        except ValueError:
+            words = say("A picture is not sent as base64 that can be read.")
+            raise InputError(words, say("Use the standard alphabet, with padding and without line breaks.")) from None
 
 
 def _require_data_url(url: str) -> str:
     """A URL as it is; raises `InputError` unless it holds the picture itself, and `ApiError` (413) for a long one."""
-    found = _DATA.match(url)
-    if not found:
+    begin = base64_begin(url)
+    if begin is None:
         words = say("Pictures are not fetched from addresses or files here.")
         raise InputError(words, say("Send the picture itself as a data: URL (data:image/png;base64,…)."))
-    _require_fit(len(url) - found.end())
+    _require_fit(len(url) - begin)
     return url
 
 
@@ -67,7 +67,7 @@ PictureText = Annotated[str, AfterValidator(_require_base64)]
 
 def sent_as_url(url: str) -> SentPicture:
     """The picture of a `PictureUrl`."""
-    return SentPicture(url, url.index(",") + 1)
+    return SentPicture(url, base64_begin(url) or 0)
 
 
 def require_pictures_read(engine: "Engine", chat: tuple[ChatMessage, ...]) -> None:
@@ -81,21 +81,3 @@ def refuse_pictures_in_text() -> NoReturn:
     """Raise `InputError` for pictures beside a text that no chat template writes."""
     words = say("A text that is read as it stands cannot show pictures.")
     raise InputError(words, say("Send them in a message of a chat."))
-
-
-def _decoded(text: str, begin: int) -> bytes:
-    """The bytes of standard base64, padded and without line breaks (RFC 4648, 4)."""
-    data, last = BytesIO(), begin  # hands its bytes out without a copy
-    try:
-        for last in range(begin, len(text), STEP):
-            data.write(binascii.a2b_base64(text[last : last + STEP], strict_mode=True))
-    except ValueError:  # also for characters beyond ASCII
-        _refuse_base64()
-    if not data.tell() or (len(text) - begin) % 4 or text.find("=", begin, last) >= 0:  # each step alone may be padded
-        _refuse_base64()
-    return data.getvalue()
-
-
-def _refuse_base64() -> NoReturn:
-    words = say("A picture is not sent as base64 that can be read.")
-    raise InputError(words, say("Use the standard alphabet, with padding and without line breaks."))

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import OpenAI
 
+from engine import data_urls
 from engine.engine import Engine
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate
@@ -125,7 +126,7 @@ def test_a_url_may_stand_alone_and_say_anything_of_its_type() -> None:
 @given(data=st.binary(min_size=1, max_size=70), step=st.sampled_from([4, 12, 64]))
 def test_base64_is_read_in_steps(data: bytes, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pictures, "STEP", step)
+        patch.setattr(data_urls, "STEP", step)
         assert SentPicture(f"x,{base64_of(data)}", 2, 7).read() == Picture(data, 7)
 
 
@@ -153,7 +154,7 @@ def test_base64_is_read_in_steps(data: bytes, step: int) -> None:
 )
 @pytest.mark.parametrize("step", [4, 1 << 20])
 def test_what_is_no_base64_is_refused(sent: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "STEP", step)
+    monkeypatch.setattr(data_urls, "STEP", step)
     with pytest.raises(InputError, match="not sent as base64"):
         SentPicture(sent).read()
     with pytest.raises(InputError, match="not sent as base64"):
@@ -332,20 +333,20 @@ def test_who_shows_pictures_to_a_model_that_reads_none_is_told(
     client: OpenAI, claude: Anthropic, llama: ollama.Client, http: httpx.Client
 ) -> None:
     shown: Any = [{"role": "user", "content": [in_chat(RED)]}]
-    with pytest.raises(openai.BadRequestError, match="no pictures") as refused:
+    with pytest.raises(openai.BadRequestError, match="a model loaded that reads pictures") as refused:
         client.chat.completions.create(model="", messages=shown)
     assert refused.value.code == "invalid_value"
     items: Any = [{"role": "user", "content": [in_items(RED)]}]
-    with pytest.raises(openai.BadRequestError, match="no pictures"):
+    with pytest.raises(openai.BadRequestError, match="a model loaded that reads pictures"):
         client.responses.create(model="", input=items)
     blocks: Any = [{"role": "user", "content": [in_messages(RED)]}]
-    with pytest.raises(anthropic.BadRequestError, match="no pictures"):
+    with pytest.raises(anthropic.BadRequestError, match="a model loaded that reads pictures"):
         claude.messages.create(model="", max_tokens=2, messages=blocks)
-    with pytest.raises(anthropic.BadRequestError, match="no pictures"):
+    with pytest.raises(anthropic.BadRequestError, match="a model loaded that reads pictures"):
         claude.messages.count_tokens(model="", messages=blocks)
-    with pytest.raises(ollama.ResponseError, match="no pictures"):
+    with pytest.raises(ollama.ResponseError, match="a model loaded that reads pictures"):
         llama.generate(model="default", prompt=STORY, images=[RED])
-    with pytest.raises(ollama.ResponseError, match="no pictures"):
+    with pytest.raises(ollama.ResponseError, match="a model loaded that reads pictures"):
         llama.chat(model="default", messages=[ollama.Message(role="user", images=[ollama.Image(value=RED)])])
     refused_text = http.post("/apply-template", json={"messages": shown})
     assert refused_text.status_code == 400
