@@ -21,7 +21,7 @@ from engine.serving.guard.origins import (
     require_own_host,
     response_headers,
 )
-from engine.serving.guard.routes import READ_ALREADY, read_already
+from engine.serving.guard.routes import READ_ALREADY, leave_value
 from engine.serving.guard.visits import OpenVisit, Visits
 
 
@@ -63,8 +63,8 @@ class Guard:
             await preflight_answer(headers)(scope, receive, response)
             return
         with self._bodies.share() as share:
-            value = await read_json(await read_body(headers, receive, self._limits, share), self._limits)
-            await _while_there(self._app, read_already(scope, value), receive, response)
+            leave_value(scope, await read_json(await read_body(headers, receive, self._limits, share), self._limits))
+            await _while_there(self._app, scope, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:
         """Raise `ApiError` for whom nothing is read or computed."""

@@ -10,10 +10,9 @@ from starlette.types import Scope
 READ_ALREADY = b"{}"  # in place of the body: FastAPI asks for its value where there is any
 
 
-def read_already(scope: Scope, value: Any) -> Scope:
-    """The scope of a request whose body has this value."""
+def leave_value(scope: Scope, value: Any) -> None:
+    """Leave the value of a request's body for the endpoint."""
     scope["state"]["value"] = value
-    return scope
 
 
 class _Request(Request):
