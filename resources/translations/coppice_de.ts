@@ -11816,13 +11816,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
-            <source>A result is for the call {name}, which is not in the conversation.</source>
-            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
+            <source>A picture cannot stand here.</source>
+            <translation>Hier darf kein Bild stehen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
-            <source>Images cannot be read here.</source>
-            <translation>Bilder können hier nicht gelesen werden.</translation>
+            <source>A result is for the call {name}, which is not in the conversation.</source>
+            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11831,8 +11831,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
+            <source>Leave out the oldest ones.</source>
+            <translation>Lassen Sie die ältesten weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Pictures are shown by the user, or come back from tools.</source>
+            <translation>Bilder zeigt der Benutzer, oder Werkzeuge geben sie zurück.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Pictures of the type {name} cannot be read here.</source>
+            <translation>Bilder der Art {name} können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
             <source>Send text alone.</source>
             <translation>Senden Sie nur Text.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send text and pictures alone.</source>
+            <translation>Senden Sie nur Text und Bilder.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11841,8 +11861,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
+            <source>Send them as {name}.</source>
+            <translation>Senden Sie sie als {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send them in a message of the user.</source>
+            <translation>Senden Sie sie in einer Nachricht des Benutzers.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
             <source>Sound, video and files cannot be read here.</source>
             <translation>Ton, Video und Dateien können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>The conversation has more than {most} pictures.</source>
+            <translation>Die Unterhaltung hat mehr als {most} Bilder.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11943,6 +11978,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request has two lengths.</source>
             <translation>Die Anfrage nennt zwei Längen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is longer than {mib} MiB beside its pictures.</source>
+            <translation>Die Anfrage ist, von ihren Bildern abgesehen, länger als {mib} MiB.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
@@ -12145,6 +12185,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Mitgeteilt werden die Wahrscheinlichkeiten des Modells selbst, bevor gefiltert wird.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/messages/blocks.py" />
+            <source>Pictures are not fetched from addresses or files here.</source>
+            <translation>Bilder werden hier nicht von Adressen oder aus Dateien geholt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/messages/blocks.py" />
+            <source>Send the picture itself, as a source of the type base64.</source>
+            <translation>Senden Sie das Bild selbst, als Quelle der Art base64.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/model_names.py" />
             <source>The one that is loaded is {name}.</source>
             <translation>Geladen ist {name}.</translation>
@@ -12165,9 +12215,59 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Hier gilt die Chat-Vorlage des Modells.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A picture has more than {mib} MiB.</source>
+            <translation>Ein Bild hat mehr als {mib} MiB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A picture is not sent as base64 that can be read.</source>
+            <translation>Ein Bild ist nicht als lesbares Base64 gesendet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A text that is read as it stands cannot show pictures.</source>
+            <translation>Ein Text, der so gelesen wird, wie er ist, kann keine Bilder zeigen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send a smaller one.</source>
+            <translation>Senden Sie ein kleineres.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send text alone, or have a model loaded that reads pictures.</source>
+            <translation>Senden Sie nur Text, oder lassen Sie ein Modell laden, das Bilder liest.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send the picture itself as a data: URL (data:image/png;base64,…).</source>
+            <translation>Senden Sie das Bild selbst als data:-URL (data:image/png;base64,…).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send them in a message of a chat.</source>
+            <translation>Senden Sie sie in einer Nachricht eines Chats.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>The loaded model reads no pictures.</source>
+            <translation>Das geladene Modell liest keine Bilder.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Use the standard alphabet, with padding and without line breaks.</source>
+            <translation>Verwenden Sie das Standardalphabet, mit Füllzeichen und ohne Zeilenumbrüche.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/question.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>The conversation has more than {most} characters.</source>
+            <translation>Die Unterhaltung hat mehr als {most} Zeichen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
@@ -12183,6 +12283,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/input_items.py" />
+            <source>The input refers to a stored picture, and this server stores nothing.</source>
+            <translation>Die Eingabe verweist auf ein gespeichertes Bild, und dieser Server speichert nichts.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
