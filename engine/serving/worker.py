@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong, UnreadableError
+from engine.errors import (
+    Cancellation,
+    Cancelled,
+    CoppiceError,
+    InputError,
+    NoModel,
+    TooLong,
+    UnreadableError,
+    UnrunnableError,
+)
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
@@ -28,6 +37,7 @@ KINDS: dict[type[CoppiceError], FailureKind] = {
     NoModel: "no_model",
     TooLong: "too_long",
     UnreadableError: "internal",
+    UnrunnableError: "internal",
     InputError: "input",
 }
 
