@@ -25,8 +25,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>Its end is missing.</source>
-            <translation>Das Ende der Datei fehlt.</translation>
+            <source>Its end is missing: get the file again.</source>
+            <translation>Das Ende der Datei fehlt: Beschaffen Sie sie noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -45,8 +45,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>The file holds no conversation.</source>
-            <translation>Die Datei enthält keinen Chat.</translation>
+            <source>The file holds no conversation. Export the chats again, and choose that file.</source>
+            <translation>Die Datei enthält kein Gespräch. Exportieren Sie die Chats noch einmal, und wählen Sie diese Datei.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -85,8 +85,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
-            <source>A newer version of Coppice wrote it.</source>
-            <translation>Eine neuere Fassung von Coppice hat sie geschrieben.</translation>
+            <source>A newer version of Coppice wrote it. Update Coppice to read it.</source>
+            <translation>Eine neuere Fassung von Coppice hat sie geschrieben. Aktualisieren Sie Coppice, um sie zu lesen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
@@ -4102,6 +4102,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Copy its files into the folder again, or download them again.</source>
+            <translation>Kopieren Sie seine Dateien noch einmal in den Ordner, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Download it again in {app}.</source>
+            <translation>Laden Sie es in {app} noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Its config.json cannot be read.</source>
             <translation>Seine config.json lässt sich nicht lesen.</translation>
         </message>
@@ -4122,8 +4132,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Look for it in safetensors or GGUF.</source>
+            <translation>Suchen Sie es in safetensors oder GGUF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Only safetensors are opened, not {name}.</source>
             <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>“Verify” finds what is damaged and downloads it again; or delete the model, and download it anew.</source>
+            <translation>„Prüfen“ findet, was beschädigt ist, und lädt es noch einmal herunter; oder löschen Sie das Modell, und laden Sie es neu herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/other_apps.py" />
+            <source>Choose the model without the adapter.</source>
+            <translation>Wählen Sie das Modell ohne den Adapter.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/other_apps.py" />
