@@ -580,6 +580,16 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>There is no chat yet.</source>
+            <translation>Es gibt noch keinen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>This chat is shown in this window.</source>
+            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Undo</source>
             <translation>Rückgängig</translation>
         </message>
@@ -1065,6 +1075,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} rät voraus.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>No answer is being written.</source>
+            <translation>Es wird keine Antwort geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>The last answer is complete.</source>
+            <translation>Die letzte Antwort ist vollständig.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question</source>
             <translation>Liest die Frage</translation>
@@ -1342,11 +1362,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Search conversations</source>
             <translation>Gespräche durchsuchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/sidebar/panel.py" />
-            <source>This chat is shown in this window.</source>
-            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -10068,6 +10083,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Te&amp;lemetry</source>
             <translation>&amp;Telemetrie</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>This chat is empty.</source>
+            <translation>Dieser Chat ist leer.</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
