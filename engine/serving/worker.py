@@ -173,6 +173,7 @@ class Worker:
             self._unload()
             self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
+            _freeze()
             self._is_new = True
             return
         if isinstance(request, Unload):
@@ -192,8 +193,18 @@ class Worker:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed
         if engine:
             engine.close()
+            gc.unfreeze()
         del engine
-        gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
+        _freeze()  # a model and its hooks hold each other; the next one needs their memory now
+
+
+def _freeze() -> None:
+    """Collect what is garbage, and have later collections pass over what is left.
+
+    They would walk through all of torch and of a model, for 0.4 s, in which no thread answers anybody.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def failed_by(request: int, error: BaseException) -> Failed:

@@ -1,5 +1,7 @@
 """`/v1/chat/completions` and `/v1/completions`, in OpenAI's form; the latter's texts have no chat template."""
 
+import asyncio
+
 from fastapi import APIRouter, Response
 
 from engine.serving.chat.completion import ChatWriter
@@ -10,16 +12,18 @@ from engine.serving.completions.completion import TextWriter
 from engine.serving.completions.request import CompletionFields
 from engine.serving.completions.resource import TextCompletion
 from engine.serving.context import AskerOf, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.event_stream import EVENTS, EventStream
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, response_model_exclude_unset=True, responses=EVENTS)
 async def chat_completions(asked: ChatFields, service: ServiceOf, asker: AskerOf) -> Response | Chunk:
     """Answer a conversation, whole or as a stream of chunks."""
     model = service.model(asked.model)
-    return await _written(ChatWriter(asked, service, asker, model), bool(asked.stream))
+    writer = await asyncio.to_thread(ChatWriter, asked, service, asker, model)
+    return await _written(writer, bool(asked.stream))
 
 
 @router.post("/v1/completions", response_model=TextCompletion, response_model_exclude_unset=True, responses=EVENTS)

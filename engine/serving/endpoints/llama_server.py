@@ -1,5 +1,6 @@
 """llama-server's own addresses, which editors ask: texts to go on with, gaps to fill in, and what is loaded."""
 
+import asyncio
 from functools import partial
 
 from fastapi import APIRouter, Response
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Response
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
 from engine.serving.context import Asker, AskerOf, Service, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, SentEvent, data_of
 from engine.serving.guard.errors import error_event
 from engine.serving.llama_server.completion import CompletionWriter
@@ -20,7 +22,7 @@ from engine.serving.llama_server.resource import (
     slot_of,
 )
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 Completions = LlamaCompletion | list[LlamaCompletion]
 FORMAT = EventFormat(data_of, partial(error_event, "openai"))
 
@@ -55,7 +57,7 @@ async def apply_template(asked: ChatFields, service: ServiceOf) -> WrittenTempla
     """A conversation as the model reads it, which `/completion` can go on with."""
     service.model(asked.model)
     engine = service.engine
-    chat = chat_of(asked.messages, engine.reasoning_marks)
+    chat = await asyncio.to_thread(chat_of, asked.messages, engine.reasoning_marks)
     write = partial(engine.tokenizer.write_whole, chat, asked.offered, asked.template_values)
     return WrittenTemplate(prompt=await service.read(write))
 

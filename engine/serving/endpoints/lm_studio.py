@@ -1,5 +1,6 @@
 """LM Studio's own addresses: `/api/v0`, and of `/api/v1` which models there are."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -13,6 +14,7 @@ from engine.serving.chunk_stream import CHUNKS, Chunk
 from engine.serving.completions.completion import TextWriter
 from engine.serving.completions.request import CompletionFields
 from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.endpoints.sampling_fields import Asked
 from engine.serving.event_stream import EVENTS, EventStream
 from engine.serving.lm_studio.resource import (
@@ -30,7 +32,7 @@ from engine.serving.lm_studio.resource import (
     studio_model,
 )
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 
 
 class LoadFields(Asked):
@@ -63,7 +65,8 @@ async def model(name: str, service: ServiceOf) -> StudioModel:
 async def chat_completions(asked: ChatFields, service: ServiceOf, asker: AskerOf) -> Response | Chunk:
     """Answer a conversation, as at `/v1/chat/completions`."""
     model = service.model(asked.model)
-    return await _written(ChatWriter(asked, service, asker, model), service, bool(asked.stream))
+    writer = await asyncio.to_thread(ChatWriter, asked, service, asker, model)
+    return await _written(writer, service, bool(asked.stream))
 
 
 @router.post(

@@ -1,5 +1,6 @@
 """`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
 
+import asyncio
 from functools import partial
 from weakref import ref
 
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.guard.errors import error_event
 from engine.serving.messages.blocks import chat_of
@@ -15,7 +17,7 @@ from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
 from engine.serving.question import Question, events_of
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 
 
@@ -26,7 +28,8 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
     asked.refuse_rounds()
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
-    events = events_of(service, asker, question_of(asked, service, options), writer.follow)
+    question = await asyncio.to_thread(question_of, asked, service, options)
+    events = events_of(service, asker, question, writer.follow)
     if asked.stream:
         return await EventStream.begin(events, FORMAT)
     async for _ in events:
@@ -38,7 +41,7 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
 async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
     service.model(asked.model)
-    request = question_of(asked, service, GenerateOptions()).request(0)
+    request = (await asyncio.to_thread(question_of, asked, service, GenerateOptions())).request(0)
     prompt = await service.read(partial(service.engine.prompt_of, request))
     return TokenCount(input_tokens=len(prompt.tokens))
 

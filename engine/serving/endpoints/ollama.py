@@ -3,6 +3,7 @@
 What makes or removes models is not among them: that is done in the window.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
@@ -15,6 +16,7 @@ from starlette.responses import PlainTextResponse
 from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.event_stream import EventStream, SentEvent
 from engine.serving.infilling import ending_there, read_gap
 from engine.serving.model_names import served_name
@@ -38,7 +40,7 @@ LATEST = ":latest"  # which clients put behind a name that has no tag
 SPOKEN = "0.12.0"  # clients ask for a version that knows tools and reasoning, and this is one
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {NDJSON: {}}}}
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 
 
 @router.head("/", include_in_schema=False)
@@ -79,7 +81,7 @@ async def chat(asked: OllamaChatFields, service: ServiceOf, asker: AskerOf) -> R
     writer = LineWriter(_served(service, asked.model), is_chat=True, shows_thoughts=asked.shows_thoughts)
     if not asked.messages:
         return writer.loaded()
-    turns = chat_of(asked.messages, service.engine.reasoning_marks)
+    turns = await asyncio.to_thread(chat_of, asked.messages, service.engine.reasoning_marks)
     question = Question(ref(service.engine), turns, asked.generation(), asked.offered, values=asked.template_values)
     return await _written(events_of(service, asker, question, writer.follow), writer, asked.is_streamed)
 

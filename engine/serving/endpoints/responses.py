@@ -1,10 +1,12 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
+import asyncio
 from weakref import ref
 
 from fastapi import APIRouter, Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
@@ -13,7 +15,7 @@ from engine.serving.responses.input_items import chat_of
 from engine.serving.responses.request import ResponsesFields
 from engine.serving.responses.resource import ResponseResource
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 
 
 @router.post("/v1/responses", response_model=ResponseResource, responses=EVENTS)
@@ -21,7 +23,8 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     """Answer, whole or as a stream of typed events."""
     asked.check()
     writer = ResponseWriter(resource.begin(asked, service.model(asked.model)))
-    events = events_of(service, asker, question_of(asked, service), writer.follow)
+    question = await asyncio.to_thread(question_of, asked, service)
+    events = events_of(service, asker, question, writer.follow)
     if asked.stream:
         return await EventStream.begin(events, EventFormat(named, lambda error: named(writer.fail(error))))
     async for _ in events:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from engine.serving.bounds import Text
 from engine.serving.context import ServiceOf
+from engine.serving.endpoints.long_bodies import LongBodies
 from engine.serving.endpoints.sampling_fields import Asked
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_TO_DETOKENIZE = 1 << 20
 
-router = APIRouter()
+router = APIRouter(route_class=LongBodies)
 
 
 class TokenizeFields(Asked):
