@@ -4,15 +4,17 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.chat.composer.attachment_reader import ONLY_TEXT, AttachmentReader
+from app.chat.composer.attachment_reader import AttachmentReader
 from app.chat.history.message import Attachment
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered
 from app.ui.flow_layout import FlowLayout
+from app.ui.widgets import announce
 
 MOST_FILES = 20
 _LONGEST_NAME = 36
@@ -30,6 +32,7 @@ class AttachmentTray(QWidget):
         super().__init__(parent)
         self._can_change = can_change
         self.setAccessibleName(tr("Attachments"))
+        self._no_pictures = ""
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
         self.reader = AttachmentReader(self)
@@ -57,12 +60,23 @@ class AttachmentTray(QWidget):
     @property
     def unread(self) -> tuple[str, ...]:
         """The paths of files that are still to come."""
-        return tuple(str(chip.path) for chip in self._chips if chip.attachment is None)
+        return tuple(str(chip.path) for chip in self._chips if chip.attachment is None and chip.is_file)
 
     @property
     def is_reading(self) -> bool:
         """Whether a file is still to come."""
         return any(chip.attachment is None for chip in self._chips)
+
+    @property
+    def hindrance(self) -> str:
+        """Why what is attached cannot be sent, in a sentence; empty where it can."""
+        return self._no_pictures if any(each.picture for each in self.attachments) else ""
+
+    def set_no_pictures(self, why: str) -> None:
+        """Know why what is loaded cannot be shown pictures; empty where it can."""
+        if why != self._no_pictures:
+            self._no_pictures = why
+            self._on_changed()
 
     def add_files(self, paths: Iterable[Path]) -> None:
         """Read files, one after the other."""
@@ -79,16 +93,18 @@ class AttachmentTray(QWidget):
 
     def add_text(self, text: str) -> None:
         """Attach a text that was pasted: it is too long to be written in."""
-        names = (tr("Pasted text {number}").format(number=number) for number in count(1))
-        name = next(each for each in names if all(chip.path.name != each for chip in self._chips))
-        chip = self._add(Path(name))
+        chip = self._add(Path(self._free_name(tr("Pasted text {number}"))))
         if chip is not None:
-            chip.show_attachment(Attachment(name, text))
+            chip.show_attachment(Attachment(chip.path.name, text))
             self._on_changed()
 
-    def refuse_picture(self) -> None:
-        """Say that a picture that was pasted cannot be attached."""
-        self._refuse(tr("The picture"), tr(ONLY_TEXT))
+    def add_picture(self, picture: bytes | QImage) -> None:
+        """Attach a picture that was pasted."""
+        chip = self._add(Path(self._free_name(tr("Pasted picture {number}"))))
+        if chip is not None:
+            chip.is_file = False
+            self._on_changed()
+            self.reader.read_picture(chip.path, picture)
 
     def show_attachments(self, attachments: Iterable[Attachment]) -> None:
         """Hold these, which were read before, and no others."""
@@ -112,6 +128,11 @@ class AttachmentTray(QWidget):
         if len(read) == len(tokens):
             for chip, tokens_of_one in zip(read, tokens, strict=True):
                 chip.show_tokens(tokens_of_one)
+
+    def _free_name(self, name: str) -> str:
+        """A name that no chip has; `name` with a number."""
+        names = (name.format(number=number) for number in count(1))
+        return next(each for each in names if all(chip.path.name != each for chip in self._chips))
 
     def _add(self, path: Path) -> "AttachmentChip | None":
         if len(self._chips) >= MOST_FILES:
@@ -164,6 +185,29 @@ class AttachmentTray(QWidget):
         self.changed.emit()
 
 
+class Hindrance(QLabel):
+    """Says below a tray why what is attached cannot be sent, and what to do; takes no room while it can."""
+
+    def __init__(self, tray: AttachmentTray, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("figure")
+        self.setProperty("tone", "near")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        self._tray = tray
+        tray.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        why = self._tray.hindrance
+        words = f"{why} {tr('Choose a model that reads pictures in Models (Ctrl+M), or remove the picture.')}"
+        is_new = bool(why) and self.isHidden()
+        self.setText(unsteered(words) if why else "")
+        self.setVisible(bool(why))
+        if is_new:
+            announce(self, words)
+
+
 class AttachmentChip(QFrame):
     """One file: its name and its length, a click shows its text; and a button that removes it."""
 
@@ -174,6 +218,7 @@ class AttachmentChip(QFrame):
         self.setObjectName("chip")
         self.path = path
         self.attachment: Attachment | None = None
+        self.is_file = True  # and not what was pasted
         self.words = QToolButton(self)
         self.words.setObjectName("quiet-words")
         self.words.clicked.connect(self._show_text)

@@ -81,6 +81,7 @@ class QuestionView(QWidget):
         self._measured: tuple[QFont, float] | None = None  # the width of its longest line, and the font of that
         self._zoom = look.zoom
         self._sends_with_ctrl = False
+        self._no_pictures = ""
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
         self._words.setVisible(bool(message.text))
         self.files = AttachmentTray(self._bubble, can_change=False)
@@ -220,6 +221,7 @@ class QuestionView(QWidget):
             self.editor.field.takes_files = True
             kept = self.editor.tray
             kept.refused.connect(self.refused)
+            kept.set_no_pictures(self._no_pictures)
             self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip(), kept.attachments))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
@@ -233,6 +235,12 @@ class QuestionView(QWidget):
         self._sends_with_ctrl = with_ctrl
         if self.editor is not None:
             self.editor.accept_with_enter(not with_ctrl)
+
+    def set_no_pictures(self, why: str) -> None:
+        """Know why what is loaded cannot be shown pictures; empty where it can."""
+        self._no_pictures = why
+        if self.editor is not None:
+            self.editor.tray.set_no_pictures(why)
 
     def show_version(self, version: Version) -> None:
         """Show which wording this is."""
