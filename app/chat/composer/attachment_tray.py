@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.chat.composer.attachment_reader import AttachmentReader
-from app.chat.history.message import Attachment
+from app.chat.history.message import Attachment, pictures_of
+from app.chat.pictures.thumbnail import Thumbnail
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered
@@ -18,6 +19,7 @@ from app.ui.widgets import announce
 
 MOST_FILES = 20
 _LONGEST_NAME = 36
+_IN_ROW, _ALONE, _AMONG_OTHERS = QSize(72, 44), QSize(320, 240), QSize(200, 150)  # pixels of a picture, at most
 
 
 class AttachmentTray(QWidget):
@@ -33,6 +35,7 @@ class AttachmentTray(QWidget):
         self._can_change = can_change
         self.setAccessibleName(tr("Attachments"))
         self._no_pictures = ""
+        self._most = _IN_ROW
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
         self.reader = AttachmentReader(self)
@@ -78,6 +81,12 @@ class AttachmentTray(QWidget):
             self._no_pictures = why
             self._on_changed()
 
+    def fit_pictures(self, width: int) -> None:
+        """Have no picture be wider than this."""
+        for chip in self._chips:
+            if chip.thumbnail is not None:
+                chip.thumbnail.fit(width)
+
     def add_files(self, paths: Iterable[Path]) -> None:
         """Read files, one after the other."""
         for path in paths:
@@ -110,7 +119,10 @@ class AttachmentTray(QWidget):
         """Hold these, which were read before, and no others."""
         for chip in self.chips:
             self._forget(chip)
-        for each in attachments:
+        files = tuple(attachments)
+        if not self._can_change:
+            self._most = _ALONE if len(pictures_of(files)) == 1 else _AMONG_OTHERS
+        for each in files:
             self._make(Path(each.name)).show_attachment(each)
         self._on_changed()
 
@@ -142,8 +154,7 @@ class AttachmentTray(QWidget):
         return self._make(path)
 
     def _make(self, path: Path) -> "AttachmentChip":
-        chip = AttachmentChip(path, self)
-        chip.remove.setVisible(self._can_change)
+        chip = AttachmentChip(path, self._most, self)
         chip.removed.connect(lambda: self._remove(chip))
         self._chips.append(chip)
         self._row.addWidget(chip)
@@ -209,13 +220,19 @@ class Hindrance(QLabel):
 
 
 class AttachmentChip(QFrame):
-    """One file: its name and its length, a click shows its text; and a button that removes it."""
+    """One file: its name and its length, a click shows its text; and a button that removes it.
+
+    A picture is seen; one that was sent, without words beside it.
+    """
 
     removed = Signal()
 
-    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
+    def __init__(self, path: Path, most: QSize, parent: QWidget | None = None) -> None:
+        """`most`: how wide and high a picture may be."""
         super().__init__(parent)
         self.setObjectName("chip")
+        self._most = most
+        self.thumbnail: Thumbnail | None = None
         self.path = path
         self.attachment: Attachment | None = None
         self.is_file = True  # and not what was pasted
@@ -228,7 +245,8 @@ class AttachmentChip(QFrame):
         self.remove.setToolTip(tr("Do not attach this file"))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
         self.remove.clicked.connect(self.removed)
-        row = QHBoxLayout(self)
+        self.remove.setVisible(most == _IN_ROW)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(4, 2, 4, 2)
         row.setSpacing(4)
         row.addWidget(self.words)
@@ -238,15 +256,31 @@ class AttachmentChip(QFrame):
     def show_attachment(self, attachment: Attachment) -> None:
         """The file was read."""
         self.attachment = attachment
-        self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
+        if attachment.picture:
+            self._show_picture(attachment)
+        else:
+            self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
 
     def show_tokens(self, tokens: int) -> None:
         """The engine has counted it; 0 where there was none to count."""
         if tokens:
             self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
+    def _show_picture(self, attachment: Attachment) -> None:
+        self.thumbnail = Thumbnail(attachment.name, attachment.picture, self._most, self)
+        self._row.insertWidget(0, self.thumbnail)
+        self._show(self.thumbnail.size_words)
+        if self._most == _IN_ROW:
+            self.thumbnail.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the words beside it do the same
+        else:
+            self.words.hide()
+            self.setObjectName("")
+            self._row.setContentsMargins(0, 0, 0, 0)
+
     def _show_text(self) -> None:
-        if self.attachment is not None:
+        if self.thumbnail is not None:
+            self.thumbnail.open_large()
+        elif self.attachment is not None:
             from app.ui.text_dialog import TextDialog  # noqa: PLC0415
 
             TextDialog(self.attachment.name, self.attachment.text, self.window()).open()
@@ -255,7 +289,8 @@ class AttachmentChip(QFrame):
         note = self.attachment.note if self.attachment else ""
         part = f" · {tr('in part')}" if note else ""
         self.words.setText(f"{shortened(self.path.name)} · {size}{part}".replace("&", "&&"))
-        way = tr("Click to see its text.") if self.attachment else ""
+        way = tr("Click to see its text.") if self.attachment and not self.thumbnail else ""
+        way = tr("Click to see it large.") if self.thumbnail else way
         self.setToolTip(tip("\n".join(filter(None, (f"{self.path}: {note}" if note else str(self.path), way)))))
         self.setAccessibleName(
             tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())

@@ -49,6 +49,7 @@ def kept_of(content: bytes) -> tuple[Told, bytes]:
     buffer.setData(QByteArray(content))
     buffer.open(QIODevice.OpenModeFlag.ReadOnly)
     reader = QImageReader(buffer, kind.encode())
+    reader.setAutoDetectImageFormat(False)  # no other decoder is tried
     reader.setAutoTransform(True)
     reader.setAllocationLimit(_MOST_MEGABYTES)
     size = reader.size()

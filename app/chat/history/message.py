@@ -34,7 +34,9 @@ class Attachment:
 
     @property
     def written_out(self) -> str:
-        """As it stands in a question: its name, and its text in a fence that nothing in it can close."""
+        """As it stands in a question: its name, and its text in a fence that nothing in it can close; not a picture."""
+        if self.picture:
+            return ""
         fence = "`" * _LEAST_FENCE
         if fence in self.text:  # to look for the longest takes its time, and most texts have none
             fence = "`" * (1 + max(map(len, re.findall("`{3,}", self.text))))

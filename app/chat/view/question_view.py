@@ -29,6 +29,7 @@ WILL_BE_SUMMARISED = mark("With the next question, a summary is read of what sta
 
 _SHARE_OF_WIDTH = 0.8
 _PADDING = 14
+_LEAST_PICTURE = 48  # pixels
 _EDGE = 2  # pixels of the bubble's edge, with high contrast
 
 
@@ -293,11 +294,13 @@ class QuestionView(QWidget):
         self._fit_bubble(event.size().width())
 
     def _fit_bubble(self, width: int) -> None:
+        around, most = 2 * (_PADDING + _EDGE) + 2, int(width * _SHARE_OF_WIDTH)
+        self.files.fit_pictures(max(_LEAST_PICTURE, most - around))
         if self._long is not None:
-            self._bubble.setFixedWidth(int(width * _SHARE_OF_WIDTH))
+            self._bubble.setFixedWidth(most)
             return
-        wanted = max(int(self._line_width()), self.files.sizeHint().width()) + 2 * (_PADDING + _EDGE) + 2
-        self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
+        wanted = max(int(self._line_width()), self.files.sizeHint().width()) + around
+        self._bubble.setFixedWidth(min(wanted, most))
 
     def _line_width(self) -> float:
         """How wide the longest line of the text is where none is broken, in pixels."""
