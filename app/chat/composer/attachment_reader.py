@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
 from app.chat.composer.pdf_text import Refused, read_pdf
-from app.chat.composer.pictures import encoded, read_picture
+from app.chat.composer.pictures import read_picture, read_pixels
 from app.chat.history.message import Attachment
 from app.chat.history.picture_kinds import kind_of
 from app.i18n.sentences import reason_text
@@ -62,9 +62,9 @@ def read_attachment(path: Path, stop: Stop) -> Attachment:
 
 def read_given(name: str, given: bytes | QImage, stop: Stop) -> Attachment:
     """A picture; raises as `read_attachment`."""
-    content = given if isinstance(given, bytes) else encoded(given)
     try:
-        return Attachment(well_formed(name), "", picture=read_picture(content, stop))
+        kept = read_picture(given, stop) if isinstance(given, bytes) else read_pixels(given, stop)
+        return Attachment(well_formed(name), "", picture=kept)
     except OSError as error:
         raise Refused(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
 

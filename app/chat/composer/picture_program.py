@@ -60,8 +60,17 @@ def kept_of(content: bytes) -> tuple[Told, bytes]:
     image = reader.read()
     if image.isNull():
         return Told("damaged"), b""
-    image = _plain(image)
-    return Told("", image.width(), image.height()), _encoded(image, kind)
+    return _kept(image, kind)
+
+
+def kept_of_pixels(content: bytes, width: int, height: int) -> tuple[Told, bytes]:
+    """The same of a picture that was copied decoded: red, green, blue and alpha of each pixel."""
+    return _kept(QImage(content, width, height, 4 * width, QImage.Format.Format_RGBA8888), "")
+
+
+def _kept(image: QImage, kind: str) -> tuple[Told, bytes]:
+    plain = _plain(image)
+    return Told("", plain.width(), plain.height()), _encoded(plain, kind)
 
 
 def _is_too_large(size: QSize, kind: str) -> bool:
@@ -122,8 +131,8 @@ def _written(image: QImage, kind: str, quality: int = -1) -> bytes:
 
 
 def main(words: Sequence[str]) -> int:
-    """Decode the file that is read from stdin; `words`: the most seconds."""
-    seconds = float(words[0])
+    """Decode what is read from stdin; `words`: the most seconds, and of pixels the width and height."""
+    seconds, size = float(words[0]), [int(each) for each in words[1:3]]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
     nowhere = os.open(os.devnull, os.O_WRONLY)
     # Ends the process where nobody else does, from a thread that needs no Python.
@@ -131,7 +140,8 @@ def main(words: Sequence[str]) -> int:
     limit_memory(_MEMORY_BYTES)
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(nowhere, 1)  # what libraries print must not stand in the answer
-        told, kept = kept_of(sys.stdin.buffer.read())
+        content = sys.stdin.buffer.read()
+        told, kept = kept_of_pixels(content, *size) if size else kept_of(content)
         answer.write(json.dumps(asdict(told)).encode() + b"\n" + kept)
     return 0
 

@@ -1,7 +1,7 @@
 """Pictures that are attached, which another process decodes: a hostile file takes neither the window nor its memory."""
 
-from PySide6.QtCore import QBuffer, QIODevice, QMimeData
-from PySide6.QtGui import QImage, QImageReader, QImageWriter
+from PySide6.QtCore import QMimeData
+from PySide6.QtGui import QImage, QImageReader
 
 from app.chat.composer.pdf_text import Refused
 from app.chat.composer.picture_program import Told
@@ -16,6 +16,7 @@ from engine.protocol.pictures import PICTURE_KINDS
 TIMEOUT_SECONDS = 20.0
 _MORE_SECONDS = 5.0  # after which the process ends by itself, where nobody has ended it
 _PROGRAM = "app.chat.composer.picture_program"
+_MOST_PIXELS = 1 << 26  # of one that was copied; two screens of 8K
 _PATTERNS = {"jpeg": "*.jpg *.jpeg *.jfif"}
 _ADDRESS = ("http://", "https://")
 
@@ -29,12 +30,7 @@ def read_picture(content: bytes, stop: Stop, seconds: float = TIMEOUT_SECONDS) -
     kind = kind_of(content)
     if kind and kind not in PICTURE_KINDS:
         raise _other_kind(kind)
-    said = answer_of([*command(READ_PICTURE, _PROGRAM), str(seconds + _MORE_SECONDS)], content, seconds, stop)
-    stop.check()
-    line, _, kept = said.partition(b"\n")
-    if not line:
-        raise Refused(tr("Reading it takes too long, or too much memory."))
-    told = Told(**json.loads(line))
+    told, kept = _answer(content, stop, seconds)
     if told.refused == "kind" and kind:
         raise _other_kind(kind)
     if told.refused == "large":
@@ -42,6 +38,26 @@ def read_picture(content: bytes, stop: Stop, seconds: float = TIMEOUT_SECONDS) -
     if told.refused or kind_of(kept) not in SUFFIXES:
         raise Refused(tr("It is damaged, or no picture."))
     return kept
+
+
+def read_pixels(image: QImage, stop: Stop) -> bytes:
+    """The same of a picture that was copied decoded. It is not encoded here: see `app.chat.pictures.decoding`."""
+    if image.width() * image.height() > _MOST_PIXELS:
+        raise Refused(tr("It has too many pixels."))
+    pixels = image.convertToFormat(QImage.Format.Format_RGBA8888)
+    size = (str(pixels.width()), str(pixels.height()))
+    _, kept = _answer(bytes(pixels.constBits()), stop, TIMEOUT_SECONDS, *size)
+    return kept
+
+
+def _answer(content: bytes, stop: Stop, seconds: float, *size: str) -> tuple[Told, bytes]:
+    limit = str(seconds + _MORE_SECONDS)
+    said = answer_of([*command(READ_PICTURE, _PROGRAM), limit, *size], content, seconds, stop)
+    stop.check()
+    line, _, kept = said.partition(b"\n")
+    if not line:
+        raise Refused(tr("Reading it takes too long, or too much memory."))
+    return Told(**json.loads(line)), kept
 
 
 def _other_kind(kind: str) -> Refused:
@@ -75,13 +91,3 @@ def has_picture(source: QMimeData) -> bool:
     if source.hasText() and not source.text().startswith(_ADDRESS):
         return False
     return source.hasImage() or any(source.hasFormat(f"image/{kind}") for kind in PICTURE_KINDS)
-
-
-def encoded(image: QImage) -> bytes:
-    """A picture that was copied decoded, in a form that takes no time."""
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QImageWriter(buffer, b"png" if image.hasAlphaChannel() else b"bmp")
-    writer.setQuality(100)  # packs nothing
-    writer.write(image)
-    return bytes(buffer.data().data())

@@ -1,9 +1,13 @@
-"""Decodes pictures that a chat keeps: small ones, in forms that come with Qt, and never more of them than is seen."""
+"""Decodes pictures that a chat keeps: small ones, in forms that come with Qt, and never more of them than is seen.
+
+What Qt reads from is a buffer of its own. One that is made here would call Python whenever something is read, while Qt
+holds a lock that the window's thread may be waiting for with Python's: neither would go on.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
+from PySide6.QtCore import QByteArray, QDataStream, QSize, Qt
 from PySide6.QtGui import QImage, QImageReader
 
 from app.chat.history.picture_kinds import SUFFIXES, kind_of
@@ -26,7 +30,6 @@ def decoded(picture: bytes, most: QSize | None = None) -> QImage:
     if size.isEmpty():
         return QImage()
     with _reading(picture) as reader:
-        reader.setAutoTransform(True)
         if most is not None:
             reader.setScaledSize(fitting(size, most))
         return reader.read()
@@ -42,10 +45,7 @@ def fitting(size: QSize, most: QSize) -> QSize:
 @contextmanager
 def _reading(picture: bytes) -> Iterator[QImageReader]:
     """A reader, which does not keep alive what it reads from."""
-    buffer = QBuffer()
-    buffer.setData(QByteArray(picture))
-    buffer.open(QIODevice.OpenModeFlag.ReadOnly)
-    reader = QImageReader(buffer, kind_of(picture).encode())
+    stream = QDataStream(QByteArray(picture))
+    reader = QImageReader(stream.device(), kind_of(picture).encode())
     reader.setAutoDetectImageFormat(False)  # no other decoder is tried
     yield reader
-    buffer.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QUrl
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QImage, QImageReader
 from pytestqt.qtbot import QtBot
 
 from app import __main__ as command
@@ -95,7 +95,7 @@ def test_what_can_be_seen_through_stays_so() -> None:
 
 
 def test_a_bomb_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_program.QImageReader, "read", lambda _: pytest.fail("it was decoded"))
+    monkeypatch.setattr(QImageReader, "read", lambda _: pytest.fail("it was decoded"))
     assert kept_of(png_of(60_000, 60_000, 2)) == (Told("large"), b"")
 
 
