@@ -191,7 +191,7 @@ _RACE = """
 import sys, threading, time
 from PySide6.QtCore import QSize
 from app.chat.pictures.decoding import decoded, size_of
-picture, ends = sys.stdin.buffer.read(), time.monotonic() + 0.4
+picture, ends = sys.stdin.buffer.read(), time.monotonic() + 0.3
 def decode():
     while time.monotonic() < ends:
         decoded(picture, QSize(20, 20))
@@ -206,5 +206,5 @@ while time.monotonic() < ends:
 def test_threads_decode_while_the_window_looks_at_others() -> None:
     """With a buffer of Python's own, which Qt asks while it holds a lock, each would wait for the other."""
     subprocess.run(
-        [sys.executable, "-c", _RACE], input=OAK.picture, cwd=Path(__file__).parents[4], check=True, timeout=60
+        [sys.executable, "-c", _RACE], input=picture(2, 2), cwd=Path(__file__).parents[4], check=True, timeout=60
     )
