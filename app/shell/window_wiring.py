@@ -247,7 +247,7 @@ class WindowWiring(QObject):
             return None
 
         def question() -> tuple[tuple[ChatMessage, ...], GenerateOptions]:
-            return chat.conversation.prompt_of(answer.id, chat.generation.system_prompt), chat.next_options
+            return chat.prompt_of(answer.id), chat.next_options
 
         return KeptAnswer(answer.statistics, answer.text.removeprefix(answer.beginning), answer.answerer, question)
 

@@ -69,7 +69,13 @@ def _shown_markdown(record: ConversationRecord, conversation: Conversation) -> s
 
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
     begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
-    return begin + [(message.role, message.content) for message in messages]
+    return begin + [(message.role, _with_names(message)) for message in messages]
+
+
+def _with_names(message: Message) -> str:
+    """All that a message says; of the pictures that it shows the names."""
+    names = [f"Picture {each.name}" for each in message.attachments if each.picture]
+    return "\n\n".join([*names, message.content])
 
 
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
