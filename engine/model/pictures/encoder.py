@@ -24,6 +24,7 @@ from engine.protocol.sentences import say
 
 HEAD = "lm_head"
 
+Lazy = LazyTensor | LazyPacked
 Encode = Callable[[Mapping[str, Tensor]], "Features"]
 """Turns what a processor made of one picture into features."""
 
@@ -48,10 +49,34 @@ class Features:
         return Features(self.rows.to(device), tuple(each.to(device) for each in self.deeper))
 
 
+class _Layer:
+    """A layer of the encoder, and where its weights are stored: by the checkpoint's names, with its own."""
+
+    def __init__(self, module: nn.Module, sources: Mapping[str, tuple[str, Lazy]]) -> None:
+        self.module = module
+        self.sources = sources
+        self._empty = dict(module.named_parameters())
+
+    def load(self, device: torch.device) -> None:
+        """Read its weights."""
+        for name, lazy in self.sources.values():
+            self._put(name, nn.Parameter(lazy[...].to(device), requires_grad=False))
+
+    def unload(self) -> None:
+        """Give their memory back."""
+        for name, empty in self._empty.items():
+            self._put(name, empty)
+
+    def _put(self, name: str, parameter: nn.Parameter) -> None:
+        path, _, leaf = name.rpartition(".")
+        self.module.get_submodule(path)._parameters[leaf] = parameter
+
+
 class PictureEncoder:
     """The parts of a model that are neither its language model nor its head, made from config.json without weights.
 
-    They are loaded for as long as pictures are encoded: a language model that streams needs the memory.
+    They are loaded for as long as pictures are encoded, those of its layers one layer at a time: a language model that
+    streams needs the memory.
     """
 
     def __init__(self, checkpoint: Checkpoint, dtype: torch.dtype) -> None:
@@ -69,6 +94,8 @@ class PictureEncoder:
         except CONFIG_FAULTS as error:
             raise unloadable(checkpoint.name, error) from error
         self._model.eval().requires_grad_(False)
+        decoder = self._model.get_decoder()
+        self._text = next(f"{name}." for name, module in self._model.named_modules() if module is decoder)
         self._takes = set(inspect.signature(self._model.get_image_features).parameters)
 
     @property
@@ -109,22 +136,49 @@ class PictureEncoder:
 
         Raises `ModelError` for weights that are missing or cannot be read, and what torch raises where memory runs out.
         """
-        own = [name for name, _ in self._model.named_parameters() if not self._is_text(name)]
         loader = WeightLoader(self._model, self._dtype, self._kind)
         empty = dict(self._tensors())
         try:
             loader.rebuild_buffers(device)
-            loader.load(self._weights(loader), device)
-            state = dict(self._model.named_parameters())
-            if missing := next((name for name in own if state[name].is_meta), ""):
-                raise ModelError(
-                    say("'{name}' lacks the weights {tensor}.", name=self._checkpoint.name, tensor=missing),
-                    say("Download the model again."),
-                )
-            with self._checked(check):
+            weights = self._weights(loader)
+            layers = self._layers(loader, weights)
+            in_layers = {name for layer in layers for name in layer.sources}
+            loader.load({name: lazy for name, lazy in weights.items() if name not in in_layers}, device)
+            self._require_complete(layers)
+            with self._running(layers, device, check):
                 yield lambda given: self._encoded(given, device)
         finally:
             self._put_back(empty)
+
+    def _layers(self, loader: WeightLoader, weights: Mapping[str, Lazy]) -> list[_Layer]:
+        """The layers whose weights can be loaded by themselves: each is stored as the network holds it."""
+        destinations = loader.destinations(weights)
+        stored = {its.name: name for name, its in destinations.items() if not its.converted}
+        found: list[_Layer] = []
+        inside: tuple[str, ...] = (self._text,)
+        for prefix, modules in self._model.named_modules():
+            if not isinstance(modules, nn.ModuleList) or f"{prefix}.".startswith(inside):
+                continue
+            for number, module in enumerate(modules):
+                own = {name: stored.get(f"{prefix}.{number}.{name}", "") for name, _ in module.named_parameters()}
+                if (
+                    own
+                    and all(own.values())
+                    and all(_shape(weights[name]) == module.get_parameter(leaf).shape for leaf, name in own.items())
+                ):
+                    found.append(_Layer(module, {name: (leaf, weights[name]) for leaf, name in own.items()}))
+                    inside = (*inside, f"{prefix}.{number}.")
+        return found
+
+    def _require_complete(self, layers: Sequence[_Layer]) -> None:
+        """Raise `ModelError` unless all weights are there, or come with their layers."""
+        later = {id(parameter) for layer in layers for parameter in layer.module.parameters()}
+        for name, parameter in self._model.named_parameters():
+            if parameter.is_meta and id(parameter) not in later and not self._is_text(name):
+                raise ModelError(
+                    say("'{name}' lacks the weights {tensor}.", name=self._checkpoint.name, tensor=name),
+                    say("Download the model again."),
+                )
 
     @torch.inference_mode()
     def _encoded(self, given: Mapping[str, Tensor], device: torch.device) -> Features:
@@ -141,14 +195,9 @@ class PictureEncoder:
 
     def _is_text(self, name: str) -> bool:
         """Whether a weight of the whole model is the language model's, which is loaded elsewhere."""
-        return name.startswith((self._text_prefix, HEAD)) or f".{HEAD}." in name
+        return name.startswith((self._text, HEAD)) or f".{HEAD}." in name
 
-    @property
-    def _text_prefix(self) -> str:
-        decoder = self._model.get_decoder()
-        return next(f"{name}." for name, module in self._model.named_modules() if module is decoder)
-
-    def _weights(self, loader: WeightLoader) -> dict[str, LazyTensor | LazyPacked]:
+    def _weights(self, loader: WeightLoader) -> dict[str, Lazy]:
         """The checkpoint's weights of the encoder, by its own names; nothing is read."""
         checkpoint = self._checkpoint
         tensors = read_weight_files(ModelFolder(checkpoint.folder)).tensors
@@ -181,15 +230,26 @@ class PictureEncoder:
             (module._parameters if is_parameter else module._buffers)[name] = tensor  # type: ignore[assignment]
 
     @contextmanager
-    def _checked(self, check: Callable[[], None]) -> Iterator[None]:
-        """`check` runs before every layer of the encoder."""
-        layers = [each for module in self._model.modules() if isinstance(module, nn.ModuleList) for each in module]
-        hooks = [layer.register_forward_pre_hook(lambda *_: check()) for layer in layers]
+    def _running(self, layers: Sequence[_Layer], device: torch.device, check: Callable[[], None]) -> Iterator[None]:
+        """`check` runs before every layer of the encoder, whose weights are there while it runs."""
+
+        def begin(layer: _Layer) -> None:
+            check()
+            layer.load(device)
+
+        hooks = []
+        for layer in layers:
+            hooks.append(layer.module.register_forward_pre_hook(lambda *_, its=layer: begin(its)))
+            hooks.append(layer.module.register_forward_hook(lambda *_, its=layer: its.unload()))
         try:
             yield
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+def _shape(lazy: Lazy) -> tuple[int, ...]:
+    return lazy.info.shape if isinstance(lazy, LazyTensor) else lazy.weight.shape
 
 
 def _flat(found: Any) -> Tensor:

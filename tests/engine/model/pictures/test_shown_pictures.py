@@ -1,13 +1,16 @@
 """Texts with pictures: the numbers of transformers' own models, however they are read, and trees behind them."""
 
 import pytest
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from engine.errors import Cancelled
 from engine.model.context import Context
+from engine.model.pictures.encoder import PictureEncoder
 from engine.model.pictures.picture_families import COMPARED
 from engine.picture_tokens import is_row
 from tests.engine.model.pictures.shown_pictures import both, text
+from tests.engine.picture_models import picture
 
 TOLERANCE = 3e-4  # logits are of some 10, in float32
 LAST = 3  # tokens that are scored behind the text
@@ -123,3 +126,26 @@ def test_the_oldest_features_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {look.rows[0]: each.data for look, each in zip(looks, pictures, strict=True)}
     its.reader._features_of(firsts[:1], files)
     assert list(its.reader._features) == firsts[:1]
+
+
+@pytest.mark.parametrize("kind", ["gemma3", "internvl", "qwen3_vl"])
+def test_one_layer_of_the_encoder_is_in_memory_at_a_time(kind: str) -> None:
+    its = both(kind)
+    encoder, seen = its.reader._encoder, list[int]()
+    lists = [each for each in encoder._model.modules() if isinstance(each, nn.ModuleList)]
+    own = [layer for each in lists for layer in each if not is_of_text(encoder, layer)]
+
+    def look() -> None:
+        seen.append(sum(not weight.is_meta for layer in own for weight in layer.parameters()))
+
+    given = its.reader._read(picture(5).data)[1]
+    with encoder.loaded(torch.device("cpu"), look) as encode:
+        encode(given)
+        encode(given)
+    assert len(seen) == 2 * len(own) > 2
+    assert set(seen) == {0}
+
+
+def is_of_text(encoder: PictureEncoder, layer: nn.Module) -> bool:
+    """Whether a layer is one of the language model's."""
+    return any(layer is each for each in encoder._model.get_decoder().modules())
