@@ -33,6 +33,7 @@ SPECIAL: Mapping[str, str] = MappingProxyType(
         "start_image_token": "<img>",
         "end_image_token": "</img>",
         "context_image_token": TOKEN,
+        "image_start_token": "[IMG_START]",
         "image_break_token": "[IMG_BREAK]",
         "image_end_token": "[IMG_END]",
         "vision_start_token": "<|vision_start|>",
@@ -42,6 +43,9 @@ SPECIAL: Mapping[str, str] = MappingProxyType(
 TURNS = ("<|user|>", "<|assistant|>")
 SIDES = {"height": 28, "width": 28}
 PINPOINTS = [[28, 28], [28, 56], [56, 28]]
+ROWS = {"size": {"longest_edge": 84}, "patch_size": SIDES}
+PIXTRAL = {"patch_size": 14, "spatial_merge_size": 2, "image_token": TOKEN}
+CLIP = {"patch_size": 14, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
 # What makes pictures small: settings of processors, by kind of model; those of others go by the size of the picture.
 SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -50,7 +54,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "idefics3": {"size": {"longest_edge": 28}, "max_image_size": {"longest_edge": 28}, "do_image_splitting": False},
         "internvl": {"size": SIDES, "crop_to_patches": False},
         "llava": {"size": {"shortest_edge": 28}, "crop_size": SIDES},
-        "mistral3": {"size": {"longest_edge": 84}, "patch_size": SIDES},
+        "llava_next": {"size": {"shortest_edge": 28}, "crop_size": SIDES, "image_grid_pinpoints": PINPOINTS},
+        "llava_onevision": {"size": SIDES, "image_grid_pinpoints": PINPOINTS},
+        **dict.fromkeys(("lighton_ocr", "mistral3", "mistral_large4"), ROWS),
         "paddleocr_vl": {"min_pixels": 28 * 28, "max_pixels": 84 * 84},
     }
 )
@@ -60,8 +66,9 @@ WHOLE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "gemma3": {"image_seq_length": 9},
         "idefics3": {"image_seq_len": 1},
         "internvl": {"image_seq_length": 1},
-        "mistral3": {"patch_size": 14, "spatial_merge_size": 2, "image_token": TOKEN},
-        "llava": {"patch_size": 14, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1},
+        "llava_onevision": {"num_image_tokens": 4, "vision_feature_select_strategy": "full"},
+        **dict.fromkeys(("lighton_ocr", "mistral3", "mistral_large4"), PIXTRAL),
+        **dict.fromkeys(("llava", "llava_next"), CLIP),
     }
 )
 MARKS = {"gemma3": "<start_of_image>", "idefics3": "<image>"}  # what templates write; others the token itself
@@ -109,6 +116,8 @@ def picture_config(kind: str, token: int) -> Any:
             setattr(config, name, token)
     if kind == "internvl":
         config.image_seq_length = 1
+    if kind in ("llava_next", "llava_onevision"):
+        config.image_grid_pinpoints = PINPOINTS
     if kind == "gemma3":
         config.mm_tokens_per_image = 9
         config.vision_config.image_size = 84

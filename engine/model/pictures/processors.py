@@ -15,6 +15,7 @@ import transformers
 from PIL import Image
 from torch import Tensor
 from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
 from engine.errors import ModelError
@@ -110,8 +111,8 @@ def open_processor(settings: Settings, name: str, kind: str, library: Any) -> Re
 
 
 def reads_kind(kind: str) -> bool:
-    """Whether transformers has a processor for models of this `model_type`."""
-    return PROCESSOR_MAPPING_NAMES.get(kind) is not None
+    """Whether models of this `model_type` read pictures, with transformers at least."""
+    return kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def _is_of_text(name: str) -> bool:
@@ -144,7 +145,9 @@ def _class_name(kind: str, settings: Mapping[str, object]) -> str:
     named = settings.get("processor_class")
     if isinstance(named, str) and named in PROCESSOR_MAPPING_NAMES.values():
         return named
-    return str(PROCESSOR_MAPPING_NAMES[kind])
+    if (known := PROCESSOR_MAPPING_NAMES.get(kind)) is None:
+        raise ValueError(say("its kind of pictures is not known"))
+    return str(known)
 
 
 def _made(kind: Any, pictures: Any, library: Any, settings: Mapping[str, Any]) -> Any:
