@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.system.bundle import DRAW, ENCODE, READ_PDF
+from app.system.bundle import DRAW, ENCODE, READ_PDF, READ_PICTURE
 
 EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
@@ -34,6 +34,10 @@ def _run_own(words: list[str]) -> int:
         from app.tree.exports.animations.encoding_program import main as encode  # noqa: PLC0415
 
         return encode()
+    if words[0] == READ_PICTURE:
+        from app.chat.composer.picture_program import main as read_picture  # noqa: PLC0415
+
+        return read_picture(words[1:])
     from app.chat.composer.pdf_program import main as read_pdf  # noqa: PLC0415
 
     return read_pdf(words[1:])
@@ -52,7 +56,7 @@ def _run(words: list[str]) -> int:
         from app.engine.serve import run as run_server  # noqa: PLC0415
 
         return run_server(words[1:])
-    if words[:1] in ([DRAW], [ENCODE], [READ_PDF]):
+    if words[:1] in ([DRAW], [ENCODE], [READ_PDF], [READ_PICTURE]):
         return _run_own(words)
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
     # of event filters, too, and making one while another is being made ends the program.

@@ -127,6 +127,8 @@ class ChatPanel(QWidget):
         """A question may be asked while the engine is ready, or will be soon."""
         self._state = state
         self.composer.set_can_ask(state.ready or state.busy)
+        self.composer.tray.set_no_pictures(state.no_pictures)
+        self.view.set_no_pictures(state.no_pictures)
         if self._controller is not None:
             self._show_generation_state(self._controller)
         self.welcome.show_engine_state(state)

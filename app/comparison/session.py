@@ -297,7 +297,7 @@ class ComparisonSession(QObject):
         """What it was asked with; of an answer of another day, as its chat would ask for it now."""
         if answer.id in self._asked:
             return self._asked[answer.id]
-        prompt = self._chat.conversation.prompt_of(answer.id, self._chat.generation.system_prompt)
+        prompt = self._chat.prompt_of(answer.id)
         options = self._drawn.setdefault(answer.id, self._chat.next_options)  # one seed for all that stands beside it
         return AskedAnswer(prompt, options)
 

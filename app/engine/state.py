@@ -49,6 +49,13 @@ class EngineState:
         return self.phase in (Phase.STARTING, Phase.LOADING)
 
     @property
+    def no_pictures(self) -> str:
+        """Why what is loaded cannot be shown pictures, in a sentence; empty where it can, or where nobody knows."""
+        if self.pair is None or self.host or self.pair.reads_pictures:
+            return ""
+        return translated(self.pair.no_pictures) or tr("{model} reads no pictures.").format(model=self.pair.target.name)
+
+    @property
     def words(self) -> str:
         """The state as a short sentence without a full stop."""
         match self.phase:

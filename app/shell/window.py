@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.composer.attachment_reader import RECORDING
 from app.chat.composer.fields import files_of
+from app.chat.composer.pictures import has_picture, picture_in
 from app.chat.conversations import Conversations
 from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
@@ -250,8 +251,8 @@ class MainWindow(QMainWindow):
             action.setIcon(icon(name, colors.text))
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
-        """Files may be dropped anywhere."""
-        if files_of(event.mimeData()):
+        """Files and pictures may be dropped anywhere."""
+        if files_of(event.mimeData()) or has_picture(event.mimeData()):
             event.acceptProposedAction()
             self.chat_panel.composer.show_drop(True)
 
@@ -263,7 +264,11 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """They go with the question."""
         self.chat_panel.composer.show_drop(False)
-        self.chat_panel.composer.attach(files_of(event.mimeData()))
+        composer, dropped = self.chat_panel.composer, event.mimeData()
+        if files := files_of(dropped):
+            composer.attach(files)
+        elif (picture := picture_in(dropped)) is not None:
+            composer.tray.add_picture(picture)
         event.acceptProposedAction()
         self.chat_panel.setFocus()
 

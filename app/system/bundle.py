@@ -17,6 +17,9 @@ ENCODE = "encode"
 READ_PDF = "read-pdf"
 """The same for the `pdf_program`, which finds the text of an attached file."""
 
+READ_PICTURE = "read-picture"
+"""The same for the `picture_program`, which decodes an attached picture."""
+
 
 def is_frozen() -> bool:
     """Whether this process is a packaged program, which has no Python to start others with."""

@@ -1,9 +1,15 @@
 """How this program starts others of its own, which do work beside the window: their command lines and environment."""
 
+import logging
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 
+from app.system.background import Stop
 from app.system.bundle import is_frozen, root
+
+_log = logging.getLogger(__name__)
 
 _PASSED_ON = (  # of the environment: what a Python needs to start, and nothing that is secret
     *("PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL"),
@@ -22,6 +28,32 @@ def limit_memory(address_bytes: int) -> None:
         import resource  # noqa: PLC0415
 
         resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
+
+
+def answer_of(words: Sequence[str], content: bytes, seconds: float, stop: Stop) -> bytes:
+    """What such a program says to `content` until it ends, or is ended: after so many seconds, or when stopped.
+
+    Raises `OSError` where no process can be started.
+    """
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    ) as process:
+        try:
+            with stop.interrupting(process.kill):
+                said, _ = process.communicate(content, seconds)
+        except subprocess.TimeoutExpired:
+            _log.warning("%s had no answer within %.0f s", " ".join(words[1:3]), seconds)
+            process.kill()
+            said, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    return said
 
 
 def environment() -> dict[str, str]:

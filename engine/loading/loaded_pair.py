@@ -1,7 +1,7 @@
 """Loads both models of a pair, and says what is loaded and where it is."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.compiling.needed import compile_missing
+from engine.loading.first_passes import FirstPasses
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
@@ -99,6 +100,7 @@ class LoadedPair:
     merged: HeadContext | None = None
     routing: RoutingRecord | None = None
     mixture: Mixture | None = None
+    first_passes: FirstPasses = field(default_factory=FirstPasses)
 
     @property
     def stream(self) -> LayerStream | None:
@@ -114,12 +116,12 @@ class LoadedPair:
         """
         self.texts.begin(conversation)
         is_seen_by_draft = self.pictures.show(self.target, self.draft, prompt.tokens, prompt.pictures)
-        target = GuardedContext(self.target, say("the target"), self.texts)
+        target = self._tried(GuardedContext(self.target, say("the target"), self.texts), self.pair.target)
         if self.draft is None:
             return target, None
         has_own = not isinstance(self.draft, SharedContext)
         own = GuardedContext(self.draft, say("the draft"), self.texts if has_own else None)
-        limited = self._limited(own, self.draft)
+        limited = self._limited(self._tried(own, self.pair.draft or self.pair.target), self.draft)
         draft = TranslatedDraft(limited, self.translation) if self.translation else limited
         if not is_seen_by_draft:
             draft = TextDraft(draft)
@@ -127,6 +129,9 @@ class LoadedPair:
             return target, draft
         heads = GuardedContext(self.merged, say("the draft"), self.texts)
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    def _tried(self, scorer: Scorer, checkpoint: Checkpoint) -> Scorer:
+        return self.first_passes.of(scorer, checkpoint.name, self.target.network.device)
 
     def _limited(self, scorer: Scorer, draft: Context) -> Scorer:
         """What scores as the draft, held to its positions where the text may become longer than these.

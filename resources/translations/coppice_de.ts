@@ -25,8 +25,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>Its end is missing.</source>
-            <translation>Das Ende der Datei fehlt.</translation>
+            <source>Its end is missing: get the file again.</source>
+            <translation>Das Ende der Datei fehlt: Beschaffen Sie sie noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -45,8 +45,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>The file holds no conversation.</source>
-            <translation>Die Datei enthält keinen Chat.</translation>
+            <source>The file holds no conversation. Export the chats again, and choose that file.</source>
+            <translation>Die Datei enthält kein Gespräch. Exportieren Sie die Chats noch einmal, und wählen Sie diese Datei.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -85,8 +85,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
-            <source>A newer version of Coppice wrote it.</source>
-            <translation>Eine neuere Fassung von Coppice hat sie geschrieben.</translation>
+            <source>A newer version of Coppice wrote it. Update Coppice to read it.</source>
+            <translation>Eine neuere Fassung von Coppice hat sie geschrieben. Aktualisieren Sie Coppice, um sie zu lesen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
@@ -580,6 +580,16 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>There is no chat yet.</source>
+            <translation>Es gibt noch keinen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>This chat is shown in this window.</source>
+            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>Undo</source>
             <translation>Rückgängig</translation>
         </message>
@@ -1065,6 +1075,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} rät voraus.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>No answer is being written.</source>
+            <translation>Es wird keine Antwort geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>The last answer is complete.</source>
+            <translation>Die letzte Antwort ist vollständig.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question</source>
             <translation>Liest die Frage</translation>
@@ -1342,11 +1362,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Search conversations</source>
             <translation>Gespräche durchsuchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/sidebar/panel.py" />
-            <source>This chat is shown in this window.</source>
-            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -4102,6 +4117,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Copy its files into the folder again, or download them again.</source>
+            <translation>Kopieren Sie seine Dateien noch einmal in den Ordner, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Download it again in {app}.</source>
+            <translation>Laden Sie es in {app} noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Its config.json cannot be read.</source>
             <translation>Seine config.json lässt sich nicht lesen.</translation>
         </message>
@@ -4122,8 +4147,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Look for it in safetensors or GGUF.</source>
+            <translation>Suchen Sie es in safetensors oder GGUF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Only safetensors are opened, not {name}.</source>
             <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>“Verify” finds what is damaged and downloads it again; or delete the model, and download it anew.</source>
+            <translation>„Prüfen“ findet, was beschädigt ist, und lädt es noch einmal herunter; oder löschen Sie das Modell, und laden Sie es neu herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/other_apps.py" />
+            <source>Choose the model without the adapter.</source>
+            <translation>Wählen Sie das Modell ohne den Adapter.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/other_apps.py" />
@@ -10046,6 +10086,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>This chat is empty.</source>
+            <translation>Dieser Chat ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>Tint by pro&amp;bability</source>
             <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
         </message>
@@ -10193,6 +10238,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/compiling/needed.py" />
             <source>Compiling for this processor (only the first time)</source>
             <translation>Übersetzt für diesen Prozessor (nur beim ersten Mal)</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/first_passes.py" />
+            <source>'{name}' cannot be run: {reason}</source>
+            <translation>„{name}“ kann nicht ausgeführt werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/first_passes.py" />
+            <source>Its config.json asks for what its network cannot compute: get the model again from where it was published, or choose another one.</source>
+            <translation>Seine config.json verlangt etwas, das sein Netz nicht rechnen kann: Laden Sie das Modell von dort neu, wo es veröffentlicht wurde, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/kept/texts_on_disk.py" />
@@ -11188,6 +11243,126 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/network.py" />
             <source>{name} has no list of decoder layers.</source>
             <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/encoder.py" />
+            <source>its kind of pictures is not known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A file is not a picture that can be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture has more than {count} million pixels.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture has more than {size} MB.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture is damaged.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture of {width} x {height} pixels cannot be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Give a picture as PNG, JPEG, WebP, GIF or BMP.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Give a picture that is less narrow.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Make the picture smaller.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>'{name}' reads no pictures: {file} is missing in its folder.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>Its text can be used all the same.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>The pictures of '{name}' cannot be read: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>The settings for pictures of '{name}' say {number} for {key}, and no model has more than {most}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>its pictures need a library that Coppice does not come with</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>'{name}' reads no pictures: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>A picture cannot be read: it would take {count} tokens.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Leave the pictures out, or choose a model that reads them.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Leave the pictures out, or choose another model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Make the picture smaller, or choose another model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Start a new chat, or take some away.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>The conversation has {count} pictures, and at most {most} can be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>how models of its kind do was not compared with transformers yet</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>it reads text alone</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>the encoder of pictures is not in its GGUF file</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />
@@ -12615,6 +12790,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Dieses Modell ist nicht dafür gemacht, die Mitte eines Textes zu ergänzen.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/picture_text.py" />
+            <source>The model's chat template does not show the pictures of this conversation.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/picture_text.py" />
+            <source>The pictures of this conversation cannot be told apart in its tokens.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -12631,6 +12816,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
+            <source>The prompt ends with a picture.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
             <source>The prompt is empty.</source>
             <translation>Die Eingabe ist leer.</translation>
         </message>
@@ -12638,6 +12828,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/prompt.py" />
             <source>Token id {number} is outside the model's vocabulary.</source>
             <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>Write something behind it.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/text/template_renderer.py" />

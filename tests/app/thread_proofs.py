@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
@@ -16,6 +17,8 @@ from app.chat.archive.worker import Archive
 from app.chat.composer.attachment_reader import AttachmentReader
 from app.chat.history.message import Attachment
 from app.chat.history.records import ConversationRecord, MessageRecord
+from app.chat.pictures.decoding import decoded
+from app.chat.pictures.thumbnail import Thumbnail
 from app.chat.typesetting.drawing_process import DrawingProcess, _Running
 from app.chat.typesetting.formulas import Formulas, Latex
 from app.downloads.download import Download
@@ -37,6 +40,7 @@ from app.system.passwords import Passwords
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
+from tests.app.chat.composer.pictures import picture
 from tests.app.installation.conftest import make_dependencies
 from tests.app.installation.packages import lock_of, tiny_wheels
 
@@ -268,6 +272,16 @@ def prove_attachments(case: Case) -> None:
     case.bot.waitUntil(lambda: case.told("attachments"))
 
 
+def prove_pictures(case: Case) -> None:
+    case.patch.setattr("app.chat.pictures.thumbnail.decoded", case.fails_once(decoded))
+    above = QWidget()
+    case.bot.addWidget(above)
+    bad, good = (Thumbnail(name, picture(), QSize(20, 20), above) for name in ("bad", "good"))
+    case.bot.waitUntil(lambda: bad.is_decoded or good.is_decoded)
+    case.bot.waitUntil(lambda: bad.size_words == "cannot be shown" or good.size_words == "cannot be shown")
+    case.bot.waitUntil(lambda: case.told("pictures"))
+
+
 class Manager:
     """What a runtime's manager does, as the test says."""
 
@@ -380,6 +394,7 @@ PROOFS: dict[str, Callable[[Case], None]] = {
     "drawing answers": prove_drawing_answers,
     "passwords": prove_passwords,
     "attachments": prove_attachments,
+    "pictures": prove_pictures,
     "hardware look-up": prove_hardware,
     "clean-up": prove_tidying,
     "removal": prove_removal,

@@ -6,7 +6,14 @@ from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import AnswerEnding, Message, attachment_details, attachments_of, settled
+from app.chat.history.message import (
+    AnswerEnding,
+    Message,
+    attachment_details,
+    attachments_of,
+    pictures_of,
+    settled,
+)
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.chat.history.token_probabilities import probabilities_of_details, probability_details
 from app.settings.store import read_generation
@@ -66,7 +73,7 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
         details["attachments"] = attachment_details(message.attachments)
     return MessageRecord(
         message.id, conversation, message.parent, message.role, message.text, message.ending.value, details,
-        message.created,
+        message.created, pictures_of(message.attachments),
     )  # fmt: skip
 
 
@@ -111,7 +118,7 @@ def _message(record: MessageRecord) -> Message:
             parent=record.parent,
             id=record.id,
             created=record.created,
-            attachments=attachments_of(record.details.get("attachments")),
+            attachments=attachments_of(record.details.get("attachments"), record.pictures),
             beginning=_kept(record, "beginning", ""),
             thought_seconds=_kept(record, "thought_seconds", 0.0),
             answerer=_kept(record, "answerer", ""),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.chat.archive import database_files, text_index
+from app.chat.archive.picture_table import PICTURE_TABLES
 from app.chat.archive.tables import UNSENT_TABLE
 from app.i18n.translation import tr
 
@@ -95,7 +96,7 @@ _PASSING = frozenset(
     )
 )  # fmt: skip
 _NEEDED = {"conversations", "messages"}
-_CHECKED = ("conversations", "messages", "rounds")
+_CHECKED = ("conversations", "messages", "rounds", "pictures", "message_pictures")
 
 
 class Unusable(Exception):  # noqa: N818  # a finding about the file
@@ -164,6 +165,7 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
             _run(connection, text_index.TABLE)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         _run(connection, UNSENT_TABLE)
+        _run(connection, PICTURE_TABLES)
         for step in range(version or _MADE, VERSION):
             _run(connection, _STEPS[step])
         if version != VERSION:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.chat.archive import database_files, text_index
+from app.chat.archive.picture_table import pictures_of_messages, save_message_pictures
 from app.chat.archive.schema import open_database
 from app.chat.archive.tables import (
     RoundTable,
@@ -38,7 +39,8 @@ from app.system import json_text as json
 from app.system.plain_text import well_formed
 
 _Result = TypeVar("_Result")
-_Rows = tuple[tuple[Any, ...], list[tuple[Any, ...]]]  # of a conversation, and of its messages
+_Rows = tuple[tuple[Any, ...], list[tuple[Any, ...]], dict[int, tuple[bytes, ...]]]
+"""Of a conversation, and of its messages; and the pictures of these."""
 _log = logging.getLogger("coppice.archive")
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
@@ -237,7 +239,8 @@ class Store:
     def messages(self, conversation: int) -> list[MessageRecord]:
         """All messages of its tree, a parent before its children."""
         rows = self._noting(lambda: self._connection.execute(_MESSAGES, (conversation,)).fetchall())
-        return parents_first(message_in(row) for row in rows)
+        pictures = self._noting(lambda: pictures_of_messages(self._connection, conversation))
+        return parents_first(message_in(row, pictures) for row in rows)
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
@@ -255,9 +258,11 @@ class Store:
         self._repairing(write)
 
     def _write_rows(self, rows: Iterable[_Rows]) -> None:
-        for conversation, messages in rows:
+        for conversation, messages, pictures in rows:
             self._connection.execute(_SAVE_CONVERSATION, conversation)
             self._connection.executemany(_SAVE_MESSAGE, messages)
+            for message, shown in pictures.items():
+                save_message_pictures(self._connection, message, shown)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back as long as it is kept."""
@@ -351,6 +356,7 @@ class Store:
     def save_unsent(self, conversation: int, unsent: Unsent) -> None:
         """Keep what is written for a conversation, which need not be there; an empty one is forgotten."""
         with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
             write_unsent(self._connection, conversation, unsent)
 
     # ---- its rounds -------------------------------------------------------------------------------------------------
@@ -388,7 +394,8 @@ def _without_what_follows(messages: Sequence[MessageRecord], last: int) -> list[
 
 
 def _rows_of(conversation: ConversationRecord, messages: Sequence[MessageRecord]) -> _Rows:
-    return row_of_conversation(conversation), [row_of_message(conversation.id, each) for each in messages]
+    pictures = {each.id: each.pictures for each in messages if each.pictures}
+    return row_of_conversation(conversation), [row_of_message(conversation.id, each) for each in messages], pictures
 
 
 def _match(words: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app.chat.archive.picture_table import pictures_of_unsent, save_unsent_pictures
+from app.chat.history.message import pictures_of
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.chat.history.unsent import Unsent, unsent_details, unsent_of
 from app.system import json_text as json
@@ -79,16 +81,19 @@ def conversation_in(row: Sequence[Any]) -> ConversationRecord:
     )
 
 
-def message_in(row: Sequence[Any]) -> MessageRecord:
-    """The message that a row holds."""
+def message_in(row: Sequence[Any], pictures: Mapping[int, tuple[bytes, ...]]) -> MessageRecord:
+    """The message that a row holds; `pictures`: those of each message."""
     identity, conversation, parent, role, text, ending, details, created = row
-    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created)
+    shown = pictures.get(identity, ())
+    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created, shown)
 
 
 def unsent_in(connection: sqlite3.Connection) -> tuple[dict[int, Unsent], list[int]]:
     """All unsent texts by their conversations, and which of these were never begun, oldest first."""
-    rows = connection.execute(_UNSENT).fetchall()
-    unsent_texts = {conversation: unsent_of(_object(content)) for conversation, content, _ in rows}
+    rows, pictures = connection.execute(_UNSENT).fetchall(), pictures_of_unsent(connection)
+    unsent_texts = {
+        conversation: unsent_of(_object(content), pictures.get(conversation, ())) for conversation, content, _ in rows
+    }
     return unsent_texts, [conversation for conversation, _, is_unbegun in rows if is_unbegun]
 
 
@@ -99,6 +104,7 @@ def write_unsent(connection: sqlite3.Connection, conversation: int, unsent: Unse
     else:
         row = well_formed_values((conversation, json.dumps(unsent_details(unsent)), time.time()))
         connection.execute(_SAVE_UNSENT, row)
+        save_unsent_pictures(connection, conversation, pictures_of(unsent.attachments))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -1,15 +1,19 @@
-"""Reads attached files in a thread: text and PDFs up to a size; other files are refused with a reason."""
+"""Reads attached files in a thread: text, PDFs and pictures up to a size; others are refused with a reason."""
 
 import codecs
 import os
 import stat
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage
 
 from app.chat.composer.pdf_text import Refused, read_pdf
+from app.chat.composer.pictures import read_picture, read_pixels
 from app.chat.history.message import Attachment
+from app.chat.history.picture_kinds import kind_of
 from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -19,10 +23,11 @@ from app.system.plain_text import well_formed
 from app.ui.jobs import Jobs
 from engine.errors import Cancelled
 
-ONLY_TEXT = mark("It is not text. Only texts, code and PDFs can be attached.")
+ONLY_TEXT = mark("It is not text. Only texts, code, PDFs and pictures can be attached.")
 
 LARGEST_TEXT = 2 << 20  # bytes; four times that would fill the longest context there is
 LARGEST_PDF = 64 << 20
+LARGEST_PICTURE = 64 << 20  # as a camera writes it; a chat keeps less of it
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # begins as UTF-16 does, so it must be looked for first
@@ -37,7 +42,7 @@ _OPENED = (RECORDING, ".gguf")
 
 
 def read_attachment(path: Path, stop: Stop) -> Attachment:
-    """The text of a file; raises `Refused` with the reason where it has none that can be used, and `Cancelled`."""
+    """The text of a file, or a picture; raises `Refused` with the reason where there is neither, and `Cancelled`."""
     try:
         content = _read_bytes(path)
     except OSError as error:
@@ -45,12 +50,23 @@ def read_attachment(path: Path, stop: Stop) -> Attachment:
     if _PDF in content[:1024]:
         text, note = _pdf(content, stop)
         return Attachment(well_formed(path.name), well_formed(text), note)
+    if kind_of(content):
+        return read_given(path.name, content, stop)
     text = decode(content[:LARGEST_TEXT])
     if len(content) > LARGEST_TEXT:
         raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_TEXT >> 20))
     if not text.strip():
         raise Refused(tr("It is empty."))
     return Attachment(well_formed(path.name), well_formed(text))
+
+
+def read_given(name: str, given: bytes | QImage, stop: Stop) -> Attachment:
+    """A picture; raises as `read_attachment`."""
+    try:
+        kept = read_picture(given, stop) if isinstance(given, bytes) else read_pixels(given, stop)
+        return Attachment(well_formed(name), "", picture=kept)
+    except OSError as error:
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
 
 
 def opened_elsewhere(path: Path) -> Path | None:
@@ -84,10 +100,11 @@ def _read_bytes(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Refused(tr("It is not an ordinary file."))
         content = file.read(LARGEST_TEXT + 1)
-        if _PDF in content[:1024]:
-            content += file.read(LARGEST_PDF - LARGEST_TEXT)
-    if len(content) > LARGEST_PDF:
-        raise Refused(tr("It is larger than {size} MB.").format(size=LARGEST_PDF >> 20))
+        most = LARGEST_PDF if _PDF in content[:1024] else LARGEST_PICTURE if kind_of(content) else LARGEST_TEXT
+        if most > LARGEST_TEXT:
+            content += file.read(most - LARGEST_TEXT)
+    if len(content) > most > LARGEST_TEXT:
+        raise Refused(tr("It is larger than {size} MB.").format(size=most >> 20))
     return content
 
 
@@ -115,18 +132,25 @@ class AttachmentReader(QObject):
 
     def read(self, path: Path) -> None:
         """Ask for `was_read` or `was_refused`."""
-        if self._is_closed:
-            return
-        if self._jobs is None:
-            self._jobs = Jobs(1, "attachments", self)
-        job = self._jobs.start(lambda stop: attempt(partial(_read, path, stop), _unexpected))
-        job.done.connect(partial(self._on_done, path))
+        self._start(path, lambda stop: opened_elsewhere(path) or read_attachment(path, stop))
+
+    def read_picture(self, path: Path, picture: bytes | QImage) -> None:
+        """The same of a picture that was pasted; `path` is but a name."""
+        self._start(path, lambda stop: read_given(path.name, picture, stop))
 
     def close(self) -> None:
         """Read nothing more; returns at once."""
         self._is_closed = True
         if self._jobs is not None:
             self._jobs.close()
+
+    def _start(self, path: Path, read: Callable[[Stop], Attachment | Path]) -> None:
+        if self._is_closed:
+            return
+        if self._jobs is None:
+            self._jobs = Jobs(1, "attachments", self)
+        job = self._jobs.start(lambda stop: attempt(partial(_answer, read, stop), _unexpected))
+        job.done.connect(partial(self._on_done, path))
 
     def _on_done(self, path: Path, answer: Attachment | Path | str) -> None:
         if isinstance(answer, Attachment):
@@ -137,10 +161,10 @@ class AttachmentReader(QObject):
             self.was_refused.emit(path, answer)
 
 
-def _read(path: Path, stop: Stop) -> Attachment | Path | str:
+def _answer(read: Callable[[Stop], Attachment | Path], stop: Stop) -> Attachment | Path | str:
     """The attachment, or what is opened elsewhere, or why there is neither."""
     try:
-        return opened_elsewhere(path) or read_attachment(path, stop)
+        return read(stop)
     except Refused as refusal:
         return str(refusal)
     except Cancelled:

@@ -4,18 +4,22 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.chat.composer.attachment_reader import ONLY_TEXT, AttachmentReader
-from app.chat.history.message import Attachment
+from app.chat.composer.attachment_reader import AttachmentReader
+from app.chat.history.message import Attachment, pictures_of
+from app.chat.pictures.thumbnail import Thumbnail
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip, unsteered
 from app.ui.flow_layout import FlowLayout
+from app.ui.widgets import announce
 
 MOST_FILES = 20
 _LONGEST_NAME = 36
+_IN_ROW, _ALONE, _AMONG_OTHERS = QSize(72, 44), QSize(320, 240), QSize(200, 150)  # pixels of a picture, at most
 
 
 class AttachmentTray(QWidget):
@@ -30,6 +34,8 @@ class AttachmentTray(QWidget):
         super().__init__(parent)
         self._can_change = can_change
         self.setAccessibleName(tr("Attachments"))
+        self._no_pictures = ""
+        self._most = _IN_ROW
         self._row = FlowLayout(self, gap=6, line_gap=6)
         self._chips: list[AttachmentChip] = []
         self.reader = AttachmentReader(self)
@@ -57,12 +63,29 @@ class AttachmentTray(QWidget):
     @property
     def unread(self) -> tuple[str, ...]:
         """The paths of files that are still to come."""
-        return tuple(str(chip.path) for chip in self._chips if chip.attachment is None)
+        return tuple(str(chip.path) for chip in self._chips if chip.attachment is None and chip.is_file)
 
     @property
     def is_reading(self) -> bool:
         """Whether a file is still to come."""
         return any(chip.attachment is None for chip in self._chips)
+
+    @property
+    def hindrance(self) -> str:
+        """Why what is attached cannot be sent, in a sentence; empty where it can."""
+        return self._no_pictures if any(each.picture for each in self.attachments) else ""
+
+    def set_no_pictures(self, why: str) -> None:
+        """Know why what is loaded cannot be shown pictures; empty where it can."""
+        if why != self._no_pictures:
+            self._no_pictures = why
+            self._on_changed()
+
+    def fit_pictures(self, width: int) -> None:
+        """Have no picture be wider than this."""
+        for chip in self._chips:
+            if chip.thumbnail is not None:
+                chip.thumbnail.fit(width)
 
     def add_files(self, paths: Iterable[Path]) -> None:
         """Read files, one after the other."""
@@ -79,22 +102,27 @@ class AttachmentTray(QWidget):
 
     def add_text(self, text: str) -> None:
         """Attach a text that was pasted: it is too long to be written in."""
-        names = (tr("Pasted text {number}").format(number=number) for number in count(1))
-        name = next(each for each in names if all(chip.path.name != each for chip in self._chips))
-        chip = self._add(Path(name))
+        chip = self._add(Path(self._free_name(tr("Pasted text {number}"))))
         if chip is not None:
-            chip.show_attachment(Attachment(name, text))
+            chip.show_attachment(Attachment(chip.path.name, text))
             self._on_changed()
 
-    def refuse_picture(self) -> None:
-        """Say that a picture that was pasted cannot be attached."""
-        self._refuse(tr("The picture"), tr(ONLY_TEXT))
+    def add_picture(self, picture: bytes | QImage) -> None:
+        """Attach a picture that was pasted."""
+        chip = self._add(Path(self._free_name(tr("Pasted picture {number}"))))
+        if chip is not None:
+            chip.is_file = False
+            self._on_changed()
+            self.reader.read_picture(chip.path, picture)
 
     def show_attachments(self, attachments: Iterable[Attachment]) -> None:
         """Hold these, which were read before, and no others."""
         for chip in self.chips:
             self._forget(chip)
-        for each in attachments:
+        files = tuple(attachments)
+        if not self._can_change:
+            self._most = _ALONE if len(pictures_of(files)) == 1 else _AMONG_OTHERS
+        for each in files:
             self._make(Path(each.name)).show_attachment(each)
         self._on_changed()
 
@@ -113,6 +141,11 @@ class AttachmentTray(QWidget):
             for chip, tokens_of_one in zip(read, tokens, strict=True):
                 chip.show_tokens(tokens_of_one)
 
+    def _free_name(self, name: str) -> str:
+        """A name that no chip has; `name` with a number."""
+        names = (name.format(number=number) for number in count(1))
+        return next(each for each in names if all(chip.path.name != each for chip in self._chips))
+
     def _add(self, path: Path) -> "AttachmentChip | None":
         if len(self._chips) >= MOST_FILES:
             words = tr("{name} was not attached: {count} files are the most for one question.")
@@ -121,8 +154,7 @@ class AttachmentTray(QWidget):
         return self._make(path)
 
     def _make(self, path: Path) -> "AttachmentChip":
-        chip = AttachmentChip(path, self)
-        chip.remove.setVisible(self._can_change)
+        chip = AttachmentChip(path, self._most, self)
         chip.removed.connect(lambda: self._remove(chip))
         self._chips.append(chip)
         self._row.addWidget(chip)
@@ -164,16 +196,46 @@ class AttachmentTray(QWidget):
         self.changed.emit()
 
 
+class Hindrance(QLabel):
+    """Says below a tray why what is attached cannot be sent, and what to do; takes no room while it can."""
+
+    def __init__(self, tray: AttachmentTray, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("figure")
+        self.setProperty("tone", "near")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        self._tray = tray
+        tray.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        why = self._tray.hindrance
+        words = f"{why} {tr('Choose a model that reads pictures in Models (Ctrl+M), or remove the picture.')}"
+        is_new = bool(why) and self.isHidden()
+        self.setText(unsteered(words) if why else "")
+        self.setVisible(bool(why))
+        if is_new:
+            announce(self, words)
+
+
 class AttachmentChip(QFrame):
-    """One file: its name and its length, a click shows its text; and a button that removes it."""
+    """One file: its name and its length, a click shows its text; and a button that removes it.
+
+    A picture is seen; one that was sent, without words beside it.
+    """
 
     removed = Signal()
 
-    def __init__(self, path: Path, parent: QWidget | None = None) -> None:
+    def __init__(self, path: Path, most: QSize, parent: QWidget | None = None) -> None:
+        """`most`: how wide and high a picture may be."""
         super().__init__(parent)
         self.setObjectName("chip")
+        self._most = most
+        self.thumbnail: Thumbnail | None = None
         self.path = path
         self.attachment: Attachment | None = None
+        self.is_file = True  # and not what was pasted
         self.words = QToolButton(self)
         self.words.setObjectName("quiet-words")
         self.words.clicked.connect(self._show_text)
@@ -183,7 +245,8 @@ class AttachmentChip(QFrame):
         self.remove.setToolTip(tr("Do not attach this file"))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=path.name))
         self.remove.clicked.connect(self.removed)
-        row = QHBoxLayout(self)
+        self.remove.setVisible(most == _IN_ROW)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(4, 2, 4, 2)
         row.setSpacing(4)
         row.addWidget(self.words)
@@ -193,15 +256,31 @@ class AttachmentChip(QFrame):
     def show_attachment(self, attachment: Attachment) -> None:
         """The file was read."""
         self.attachment = attachment
-        self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
+        if attachment.picture:
+            self._show_picture(attachment)
+        else:
+            self._show(tr("{count:,} characters").format(count=Number(len(attachment.text))))
 
     def show_tokens(self, tokens: int) -> None:
         """The engine has counted it; 0 where there was none to count."""
         if tokens:
             self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
+    def _show_picture(self, attachment: Attachment) -> None:
+        self.thumbnail = Thumbnail(attachment.name, attachment.picture, self._most, self)
+        self._row.insertWidget(0, self.thumbnail)
+        self._show(self.thumbnail.size_words)
+        if self._most == _IN_ROW:
+            self.thumbnail.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the words beside it do the same
+        else:
+            self.words.hide()
+            self.setObjectName("")
+            self._row.setContentsMargins(0, 0, 0, 0)
+
     def _show_text(self) -> None:
-        if self.attachment is not None:
+        if self.thumbnail is not None:
+            self.thumbnail.open_large()
+        elif self.attachment is not None:
             from app.ui.text_dialog import TextDialog  # noqa: PLC0415
 
             TextDialog(self.attachment.name, self.attachment.text, self.window()).open()
@@ -210,7 +289,8 @@ class AttachmentChip(QFrame):
         note = self.attachment.note if self.attachment else ""
         part = f" · {tr('in part')}" if note else ""
         self.words.setText(f"{shortened(self.path.name)} · {size}{part}".replace("&", "&&"))
-        way = tr("Click to see its text.") if self.attachment else ""
+        way = tr("Click to see its text.") if self.attachment and not self.thumbnail else ""
+        way = tr("Click to see it large.") if self.thumbnail else way
         self.setToolTip(tip("\n".join(filter(None, (f"{self.path}: {note}" if note else str(self.path), way)))))
         self.setAccessibleName(
             tr("Attached: {name}, {size}").format(name=self.path.name, size=f"{size} {note}".rstrip())

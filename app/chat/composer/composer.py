@@ -21,8 +21,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.composer.attachment_tray import AttachmentTray, Hindrance
 from app.chat.composer.fields import BeginningRow, QuestionField
+from app.chat.composer.pictures import file_kinds
 from app.chat.generation.constraint_state import ConstraintState
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
@@ -116,6 +117,7 @@ class Composer(QFrame):
         self._can_ask = True
         self._can_continue = False
         self.tray = AttachmentTray(self)
+        self.hindrance = Hindrance(self.tray, self)
         self.beginning = BeginningRow(self)
         self.field = QuestionField(self)
         self.button = QToolButton(self)
@@ -153,6 +155,7 @@ class Composer(QFrame):
         column.setContentsMargins(14, 8, 8, 6)
         column.setSpacing(6)
         column.addWidget(self.tray)
+        column.addWidget(self.hindrance)
         column.addWidget(self.beginning)
         column.addLayout(write)
         column.addLayout(foot)
@@ -167,7 +170,7 @@ class Composer(QFrame):
         self.beginning.closed.connect(self.field.setFocus)
         self.field.files_given.connect(self.attach)
         self.field.text_given.connect(self.tray.add_text)
-        self.field.picture_given.connect(self.tray.refuse_picture)
+        self.field.picture_given.connect(self.tray.add_picture)
         self.button.clicked.connect(self._on_clicked)
         for changed in (self.field.textChanged, self.tray.changed):
             changed.connect(self._show_button)
@@ -249,7 +252,7 @@ class Composer(QFrame):
 
     def choose_files(self) -> None:
         """Ask for files, and attach them."""
-        self.attach(ask_for_files(self.window(), tr("Attach files")))
+        self.attach(ask_for_files(self.window(), tr("Attach files"), file_kinds()))
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files, to send them with the question."""
@@ -274,7 +277,7 @@ class Composer(QFrame):
         self.sent.emit(text, attachments, beginning)
 
     def _tell_why_not(self) -> None:
-        words = tr("A file is still being read") if self.tray.is_reading else ""
+        words = tr("A file is still being read") if self.tray.is_reading else self.tray.hindrance
         if self._answering and self._has_words:
             words = tr("An answer is under way: wait for its end, or stop it.")
         if words:
@@ -298,7 +301,8 @@ class Composer(QFrame):
 
     @property
     def _can_send(self) -> bool:
-        return self._has_words and self._can_ask and not self._answering and not self.tray.is_reading
+        is_whole = self._has_words and not self.tray.is_reading and not self.tray.hindrance
+        return is_whole and self._can_ask and not self._answering
 
     def _words_tool(self, act: Callable[[], None]) -> QToolButton:
         tool = QToolButton(self)
@@ -341,6 +345,8 @@ class Composer(QFrame):
             name = f"{name}\n{tr('Write something first.')}"
         if self.tray.is_reading and not self._answering:
             name = tr("A file is still being read")
+        if self.tray.hindrance and not self._answering:
+            name = self.tray.hindrance
         if not (self._answering or self._can_ask):
             name = tr("There is no model to ask")
         self.button.setToolTip(tip(name))

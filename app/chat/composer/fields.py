@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPlainTextEdit, QSizePolicy, QToolButton, QWidget
 
+from app.chat.composer.pictures import has_picture, picture_in
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.ui.theme import Colors, reading_font
@@ -24,7 +25,7 @@ class QuestionField(QPlainTextEdit):
     submitted = Signal()
     files_given = Signal(list)  # of Path: dropped, or pasted
     text_given = Signal(str)  # the same of a text that is too long to be written in
-    picture_given = Signal()  # and of a picture without words
+    picture_given = Signal(object)  # and of a picture without words: bytes or a QImage
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,16 +51,16 @@ class QuestionField(QPlainTextEdit):
             self.ensureCursorVisible()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802
-        """Files too, and pictures, of which something is to be said."""
-        return bool(files_of(source)) or source.hasImage() or super().canInsertFromMimeData(source)
+        """Files too, and pictures."""
+        return bool(files_of(source)) or has_picture(source) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
-        """Attach pasted files instead of writing their names, and a text that is too long for the field."""
+        """Attach pasted files instead of writing their names, pictures, and a text that is too long for the field."""
         here = self.textCursor().block().text()
         if files := files_of(source):
             self.files_given.emit(files)
-        elif source.hasImage() and not source.hasText():
-            self.picture_given.emit()
+        elif (picture := picture_in(source)) is not None:
+            self.picture_given.emit(picture)
         elif not is_writable(here + source.text(), self.blockCount()):
             self.text_given.emit(source.text())
         else:

@@ -1,7 +1,5 @@
 """The text of PDFs, which another process finds: a hostile file takes neither the window's time nor its memory."""
 
-import logging
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,9 +9,7 @@ from app.i18n.wording import mark
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.bundle import READ_PDF
-from app.system.own_program import command, environment
-
-_log = logging.getLogger(__name__)
+from app.system.own_program import answer_of, command
 
 TIMEOUT_SECONDS = 20.0
 _MORE_SECONDS = 5.0  # after which the process ends by itself, where nobody has ended it
@@ -94,22 +90,5 @@ def _told(lines: bytes) -> Iterator[Told]:
 
 def _lines(content: bytes, most_characters: int, stop: Stop, seconds: float) -> bytes:
     """What the process says until it ends, or is ended."""
-    with subprocess.Popen(
-        [*command(READ_PDF, _PROGRAM), str(most_characters), str(seconds + _MORE_SECONDS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-    ) as process:
-        try:
-            with stop.interrupting(process.kill):
-                said, _ = process.communicate(content, seconds)
-        except subprocess.TimeoutExpired:
-            _log.warning("A PDF was not read within %.0f s", seconds)
-            process.kill()
-            said, _ = process.communicate()
-        except BaseException:
-            process.kill()
-            raise
-    return said
+    limits = (str(most_characters), str(seconds + _MORE_SECONDS))
+    return answer_of([*command(READ_PDF, _PROGRAM), *limits], content, seconds, stop)

@@ -6,6 +6,7 @@ from enum import Enum
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.settings.generation import STOP, SUMMARISE
+from engine.protocol.pictures import MOST_PICTURES
 
 _NEARLY = 10  # less than this part of the context is left beside the answer
 _MOST_NAMED = 8  # turns
@@ -25,7 +26,8 @@ class ContextUse:
     """`tokens` of what will be read and `reserve` for the answer, of the context's `context_tokens`; 0: no model.
 
     `left_out`: the first words of turns that will no longer be read with the next question, but perhaps as a summary;
-    reading will begin at the turn `first` then, and have `tokens_after`.
+    reading will begin at the turn `first` then, and have `tokens_after`. `unread_pictures`: so many of earlier turns
+    are not read, because there are too many, or the model reads none.
     """
 
     tokens: int = 0
@@ -35,6 +37,7 @@ class ContextUse:
     left_out: tuple[str, ...] = ()
     first: int = 0
     tokens_after: int = 0
+    unread_pictures: int = 0
 
     @property
     def share(self) -> float:
@@ -69,7 +72,7 @@ class ContextUse:
             return ""
         words = tr("{tokens:,} of {context:,} tokens")
         counted = words.format(tokens=Number(self.tokens), context=Number(self.context_tokens))
-        return " · ".join(filter(None, (counted, self.consequence)))
+        return " · ".join(filter(None, (counted, self.consequence, self._unread)))
 
     @property
     def consequence(self) -> str:
@@ -99,8 +102,18 @@ class ContextUse:
             said = tr("With the next question these turns are no longer read:")
             told = tr("With the next question these turns are read as a summary only:")
             parts.append("\n".join((told if self.when_full == SUMMARISE else said, *self._named)))
+        if self.unread_pictures:
+            parts.append(
+                tr("Of pictures, a model that reads none is shown none, and others the last {count} of a chat.").format(
+                    count=MOST_PICTURES
+                )
+            )
         parts.append(tr("Click to choose what happens with a full context."))
         return "\n\n".join(parts)
+
+    @property
+    def _unread(self) -> str:
+        return tr("%n pictures above are not read", n=self.unread_pictures) if self.unread_pictures else ""
 
     @property
     def _cut(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.generation.context_fit import Summariser, first_turn_to_read
+from app.chat.generation.shown_pictures import shown_pictures
 from app.chat.history.answering import grown
 from app.chat.history.conversation import Conversation, Removal
 from app.chat.history.message import AnswerEnding, Attachment, Message
@@ -17,7 +18,7 @@ from app.settings.generation import STOP, SUMMARISE, GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
-from engine.protocol.messages import Counted, Event, Failed, Ready, Round
+from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Ready, Round
 from engine.protocol.options import EMBEDDED, GenerateOptions
 
 DEMO_BUDGET = 64
@@ -112,6 +113,10 @@ class ChatController(QObject):
         """What the engine is told of the next answer; a random seed is drawn here."""
         return with_visible_tree(self._settings.current.complete_answer(self.generation.options()), self._engine)
 
+    def prompt_of(self, answer: int) -> tuple[ChatMessage, ...]:
+        """What the engine would be asked for another answer in the place of this one, to a question of the path."""
+        return self._shown(self.conversation.prompt_of(answer, self.generation.system_prompt))
+
     # ---- what a person does -----------------------------------------------------------------------------------------
 
     def ask(self, question: str, attachments: Sequence[Attachment] = (), beginning: str = "") -> None:
@@ -133,6 +138,8 @@ class ChatController(QObject):
         if self._engine.phase is Phase.EMPTY:  # another version would be an empty one
             self._say_that_no_model_is_loaded()
             return
+        if self._misses_pictures(message or self.conversation.leaf):
+            return
         self.conversation.answer_again(message)
         self.path_changed.emit(place)
         self._start()
@@ -140,7 +147,7 @@ class ChatController(QObject):
     def continue_answer(self) -> None:
         """Go on with an answer that was cut off; it grows, and its figures add up."""
         answer = self.conversation.last_answer
-        if answer is None or not self.can_continue:
+        if answer is None or not self.can_continue or self._misses_pictures(answer.id):
             return
         self._resumed = answer
         text = answer.text.rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
@@ -155,6 +162,8 @@ class ChatController(QObject):
             return
         if self._engine.phase is Phase.EMPTY:  # the other version would never be written on
             self._say_that_no_model_is_loaded()
+            return
+        if self._misses_pictures(message):
             return
         self._resumed = replace(self.conversation.answer_differently(message, text), ending=AnswerEnding.STOPPED)
         self.conversation.change(replace(self._resumed, ending=AnswerEnding.WAITING))
@@ -176,7 +185,7 @@ class ChatController(QObject):
     def edit(self, message: int, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
         place = self._place(message)
-        if self.is_answering or place is None or not text.strip():
+        if self.is_answering or place is None or not (text.strip() or attachments):
             return
         before = self.conversation.messages[place]
         if (text, attachments) == (before.text, before.attachments):
@@ -288,12 +297,19 @@ class ChatController(QObject):
             self._raise_failure(error.message, error.hint, is_of_question=True)
             self._mark(AnswerEnding.FAILED)
             return
+        if self._misses_pictures(self.conversation.leaf):
+            self._mark(AnswerEnding.FAILED)
+            return
         if generation.when_full != STOP:
             texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
-            self._count = self._link.count(self.conversation.prompt(generation.system_prompt, 0), tuple(texts))
+            prompt = self._shown(self.conversation.prompt(generation.system_prompt, 0))
+            self._count = self._link.count(prompt, tuple(texts))
             self._counting.start()
         else:
             self._generate(0)
+
+    def _shown(self, prompt: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+        return shown_pictures(prompt, reads_pictures=not self._engine.no_pictures)
 
     def _fit_context(self, counted: Counted) -> None:
         """Leave out as many of the oldest turns as must be, now that it is known how long everything is."""
@@ -327,7 +343,7 @@ class ChatController(QObject):
             self.conversation.read_from(first, summary)
             self.first_read_changed.emit(first)
         options = replace(self.next_options, conversation=str(self.conversation.id))
-        prompt = self.conversation.prompt(self.generation.system_prompt)
+        prompt = self._shown(self.conversation.prompt(self.generation.system_prompt))
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)
         self._mark(AnswerEnding.OPEN, self._engine.answerer)
@@ -339,6 +355,15 @@ class ChatController(QObject):
 
     def _say_that_no_model_is_loaded(self) -> None:
         self._raise_failure(tr("No model is loaded."), tr("Choose one in Models, then regenerate the answer."))
+
+    def _misses_pictures(self, answer: int) -> bool:
+        """Whether an answer is to a question with pictures that what is loaded cannot be shown; it is told."""
+        place = self._place(answer)
+        if not place or not self._engine.no_pictures or not self.conversation.messages[place - 1].pictures:
+            return False
+        hint = tr("Choose a model that reads pictures in Models, then regenerate the answer.")
+        self._raise_failure(self._engine.no_pictures, hint)
+        return True
 
     def _failed(self, answer: Message, failed: Failed) -> Message:
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""

@@ -36,6 +36,7 @@ class TokenCounter(QObject):
         self._known: dict[str, int] = {}  # tokens of turns
         self._begun = 0.0  # seconds of a clock that only goes forward
         self._ready = False
+        self._reads_pictures = True
         self._asked = 0
         self._stale = False
         self._context_tokens = 0
@@ -65,7 +66,7 @@ class TokenCounter(QObject):
 
     def on_engine_state(self, state: EngineState) -> None:
         """Another model counts otherwise; without one there is nothing to count with."""
-        self._ready = state.ready
+        self._ready, self._reads_pictures = state.ready, not state.no_pictures
         self._context_tokens = state.pair.context_tokens if state.ready and state.pair else 0
         if not state.ready:
             self._asked, self._stale, self._foreseeing = 0, False, None
@@ -101,7 +102,8 @@ class TokenCounter(QObject):
     def _ask(self) -> None:
         if self._ready:
             self._begun, self._is_first = time.monotonic(), True
-            self._foreseeing = foresee(self._chat.conversation, self._chat.generation, self._draft, self._known)
+            conversation, generation = self._chat.conversation, self._chat.generation
+            self._foreseeing = foresee(conversation, generation, self._draft, self._known, self._reads_pictures)
             self._count(next(self._foreseeing))
 
     def _count(self, question: Question) -> None:

@@ -238,7 +238,7 @@ class Conversation:
         first = self.first_read if self.first_read <= turn else 0
         told = with_summary(system_prompt, self.summary if first else "")
         question, before = self._all[self._path[2 * turn]], self.turns()[first:turn]
-        asked = [ChatMessage("user", question.content)]
+        asked = [ChatMessage("user", question.content, pictures=question.pictures)]
         begun = [ChatMessage("assistant", beginning)] if (beginning := self._all[answer].beginning) else []
         system = [ChatMessage("system", told)] if told else []
         return (*system, *(each for said in before for each in said), *asked, *begun)
@@ -246,7 +246,14 @@ class Conversation:
     def turns(self) -> list[tuple[ChatMessage, ...]]:
         """Every turn that is shown as the engine gets it; nothing of one that was never answered but for the last."""
         pairs = list(pairwise(self.messages))[::2]
-        said = [tuple(ChatMessage(each.role, each.content) for each in pair if each.content) for pair in pairs]
+        said = [
+            tuple(
+                ChatMessage(each.role, each.content, pictures=each.pictures)
+                for each in pair
+                if each.content or each.pictures
+            )
+            for pair in pairs
+        ]
         return [turn if turn is said[-1] or pair[1].text else () for pair, turn in zip(pairs, said, strict=True)]
 
     # ---- inside -----------------------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import count
+from typing import Any
 
 from app.chat.history.records import new_id
 from app.chat.history.token_probabilities import TokenProbabilities
 from engine.protocol.messages import Reading, Role, Statistics
+from engine.protocol.pictures import Picture
 
 _LEAST_FENCE = 3
 
@@ -19,15 +22,21 @@ THOUGHT, TEXT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The text of a file and the name it is known by. `note` says what was left out of it, in words, if anything."""
+    """The text of a file and the name it is known by. `note` says what was left out of it, in words, if anything.
+
+    A picture has no text; `picture` is its data, as PNG or JPEG.
+    """
 
     name: str
     text: str
     note: str = ""
+    picture: bytes = field(default=b"", repr=False)
 
     @property
     def written_out(self) -> str:
-        """As it stands in a question: its name, and its text in a fence that nothing in it can close."""
+        """As it stands in a question: its name, and its text in a fence that nothing in it can close; not a picture."""
+        if self.picture:
+            return ""
         fence = "`" * _LEAST_FENCE
         if fence in self.text:  # to look for the longest takes its time, and most texts have none
             fence = "`" * (1 + max(map(len, re.findall("`{3,}", self.text))))
@@ -36,22 +45,36 @@ class Attachment:
 
 
 def with_attachments(question: str, attachments: Sequence[Attachment]) -> str:
-    """A question as the model reads it: the files first, then what is asked of them."""
-    return "\n\n".join([*(each.written_out for each in attachments), question])
+    """A question as the model reads it: the files first, then what is asked of them. Pictures are no text."""
+    return "\n\n".join([*(each.written_out for each in attachments if not each.picture), question])
 
 
-def attachment_details(attachments: Iterable[Attachment]) -> list[dict[str, str]]:
-    """Attachments as JSON can hold them."""
-    return [asdict(each) for each in attachments]
+def pictures_of(attachments: Iterable[Attachment]) -> tuple[bytes, ...]:
+    """The data of the pictures among them."""
+    return tuple(each.picture for each in attachments if each.picture)
 
 
-def attachments_of(kept: object) -> tuple[Attachment, ...]:
-    """Attachments as they were kept; what is no attachment is left out."""
+def attachment_details(attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
+    """Attachments as JSON can hold them: in place of its data a picture has its number among the `pictures_of` them."""
+    number = count()
+    return [
+        {"name": each.name, "text": "", "picture": next(number)}
+        if each.picture
+        else {"name": each.name, "text": each.text, "note": each.note}
+        for each in attachments
+    ]
+
+
+def attachments_of(kept: object, pictures: Sequence[bytes] = ()) -> tuple[Attachment, ...]:
+    """Attachments as they were kept; what is no attachment, or a picture that is not there, is left out."""
     found = []
     for each in kept if isinstance(kept, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str) and isinstance(each.get("text"), str):
-            note = each.get("note")
-            found.append(Attachment(each["name"], each["text"], note if isinstance(note, str) else ""))
+            note, number = each.get("note"), each.get("picture")
+            if number is None:
+                found.append(Attachment(each["name"], each["text"], note if isinstance(note, str) else ""))
+            elif type(number) is int and 0 <= number < len(pictures):
+                found.append(Attachment(each["name"], "", picture=pictures[number]))
     return tuple(found)
 
 
@@ -112,6 +135,11 @@ class Message:
     def content(self) -> str:
         """All that it says, attachments written out."""
         return with_attachments(self.text, self.attachments) if self.attachments else self.text
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """What it shows, before all that it says."""
+        return tuple(map(Picture, pictures_of(self.attachments)))
 
     @property
     def model(self) -> str:

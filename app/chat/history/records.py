@@ -28,7 +28,8 @@ class MessageRecord:
     """One message of a conversation's tree; `parent` 0 for a first one.
 
     `ending` is how an answer stands, in the words of `message.AnswerEnding`. `details` is whatever else is to be
-    kept with it, such as its figures, as JSON can hold it. `created` in seconds since 1970.
+    kept with it, such as its figures, as JSON can hold it; `pictures` those among its attachments. `created` in seconds
+    since 1970.
     """
 
     id: int
@@ -39,6 +40,7 @@ class MessageRecord:
     ending: str = "complete"
     details: dict[str, Any] = field(default_factory=dict)
     created: float = field(default_factory=time.time)
+    pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

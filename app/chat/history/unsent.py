@@ -1,5 +1,6 @@
 """What a person has written for a conversation and not sent."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ class Unsent:
 
 
 def unsent_details(unsent: Unsent) -> dict[str, Any]:
-    """What is unsent as JSON can hold it."""
+    """What is unsent as JSON can hold it; the pictures among its attachments are kept beside."""
     return {
         "text": unsent.text,
         "beginning": unsent.beginning,
@@ -50,13 +51,13 @@ def unsent_details(unsent: Unsent) -> dict[str, Any]:
     }
 
 
-def unsent_of(kept: object) -> Unsent:
-    """What is unsent as it was kept; what is of another kind is left out."""
+def unsent_of(kept: object, pictures: Sequence[bytes] = ()) -> Unsent:
+    """What is unsent as it was kept, with its pictures; what is of another kind is left out."""
     found = kept if isinstance(kept, dict) else {}
     text, beginning, unread = map(found.get, ("text", "beginning", "unread"))
     return Unsent(
         text if isinstance(text, str) else "",
-        attachments_of(found.get("attachments")),
+        attachments_of(found.get("attachments"), pictures),
         beginning if isinstance(beginning, str) else "",
         tuple(each for each in unread if isinstance(each, str)) if isinstance(unread, list) else (),
         _edits_of(found.get("edits")),

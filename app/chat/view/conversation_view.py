@@ -67,6 +67,7 @@ class ConversationView(QScrollArea):
         self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
         self._sends_with_ctrl = False
+        self._no_pictures = ""
         self.edits = Edits(self)
         self.autoscroll = True
         self.setAccessibleName(tr("Conversation"))
@@ -239,6 +240,12 @@ class ConversationView(QScrollArea):
         if self.questions and not self._answering:
             self.questions[-1].edit()
 
+    def set_no_pictures(self, why: str) -> None:
+        """Know why what is loaded cannot be shown pictures; empty where it can."""
+        self._no_pictures = why
+        for view in self.questions:
+            view.set_no_pictures(why)
+
     def set_send_key(self, with_ctrl: bool) -> None:
         """Send another wording of a question with Ctrl+Enter, or with Enter."""
         self._sends_with_ctrl = with_ctrl
@@ -309,6 +316,7 @@ class ConversationView(QScrollArea):
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
             view.show_preview(0 < index // 2 == self._preview, self._summarises)
             view.set_send_key(self._sends_with_ctrl)
+            view.set_no_pictures(self._no_pictures)
             view.refused.connect(self.refused)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above

@@ -16,8 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.composer.attachment_tray import AttachmentTray, Hindrance
 from app.chat.composer.fields import files_of
+from app.chat.composer.pictures import has_picture, picture_in
 from app.chat.history.message import Attachment, Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
@@ -38,10 +39,12 @@ class EditorField(QPlainTextEdit):
     leaves_enter = False
     takes_files = False
     files_given = Signal(list)  # of Path: dropped, or pasted
+    picture_given = Signal(object)  # the same of a picture: bytes or a QImage
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802
-        """Files where they are taken; their names are no text."""
-        return self.takes_files if files_of(source) else super().canInsertFromMimeData(source)
+        """Files and pictures where they are taken; the names of files are no text."""
+        is_attached = files_of(source) or has_picture(source)
+        return self.takes_files if is_attached else super().canInsertFromMimeData(source)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Every key writes, but for one that accepts."""
@@ -54,6 +57,8 @@ class EditorField(QPlainTextEdit):
         """What is too long is refused, and it is said."""
         if files := files_of(source):
             self.files_given.emit(files)
+        elif (picture := picture_in(source)) is not None:
+            self.picture_given.emit(picture)
         elif is_writable(self.textCursor().block().text() + source.text(), self.blockCount()):
             super().insertFromMimeData(source)
         else:
@@ -88,6 +93,7 @@ class MessageEditor(QWidget):
         self.tray.show_attachments(attachments)
         self.tray.changed.connect(self._show_whether_it_can_be_accepted)
         self.field.files_given.connect(self.tray.add_files)
+        self.field.picture_given.connect(self.tray.add_picture)
         self._is_answering = False
         self._accept_words = accept_words
         self.keys = label("quiet-text", "", self)
@@ -102,6 +108,7 @@ class MessageEditor(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(self.tray)
+        column.addWidget(Hindrance(self.tray, self))
         column.addWidget(self.field)
         column.addLayout(buttons)
         self.accept.clicked.connect(self._on_accept)
@@ -157,9 +164,10 @@ class MessageEditor(QWidget):
         self._show_whether_it_can_be_accepted()
 
     def _show_whether_it_can_be_accepted(self) -> None:
-        is_whole = bool(self.field.toPlainText().strip()) and not self.tray.is_reading
+        has_words = bool(self.field.toPlainText().strip() or self.tray.attachments)
+        is_whole = has_words and not self.tray.is_reading and not self.tray.hindrance
         self.accept.setEnabled(is_whole and not self._is_answering)
-        self.accept.setToolTip(tip(tr(WAITS) if self._is_answering else self._accept_tip))
+        self.accept.setToolTip(tip(tr(WAITS) if self._is_answering else self.tray.hindrance or self._accept_tip))
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:

@@ -29,6 +29,7 @@ WILL_BE_SUMMARISED = mark("With the next question, a summary is read of what sta
 
 _SHARE_OF_WIDTH = 0.8
 _PADDING = 14
+_LEAST_PICTURE = 48  # pixels
 _EDGE = 2  # pixels of the bubble's edge, with high contrast
 
 
@@ -81,6 +82,7 @@ class QuestionView(QWidget):
         self._measured: tuple[QFont, float] | None = None  # the width of its longest line, and the font of that
         self._zoom = look.zoom
         self._sends_with_ctrl = False
+        self._no_pictures = ""
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
         self._words.setVisible(bool(message.text))
         self.files = AttachmentTray(self._bubble, can_change=False)
@@ -220,6 +222,7 @@ class QuestionView(QWidget):
             self.editor.field.takes_files = True
             kept = self.editor.tray
             kept.refused.connect(self.refused)
+            kept.set_no_pictures(self._no_pictures)
             self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip(), kept.attachments))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
@@ -233,6 +236,12 @@ class QuestionView(QWidget):
         self._sends_with_ctrl = with_ctrl
         if self.editor is not None:
             self.editor.accept_with_enter(not with_ctrl)
+
+    def set_no_pictures(self, why: str) -> None:
+        """Know why what is loaded cannot be shown pictures; empty where it can."""
+        self._no_pictures = why
+        if self.editor is not None:
+            self.editor.tray.set_no_pictures(why)
 
     def show_version(self, version: Version) -> None:
         """Show which wording this is."""
@@ -285,11 +294,13 @@ class QuestionView(QWidget):
         self._fit_bubble(event.size().width())
 
     def _fit_bubble(self, width: int) -> None:
+        around, most = 2 * (_PADDING + _EDGE) + 2, int(width * _SHARE_OF_WIDTH)
+        self.files.fit_pictures(max(_LEAST_PICTURE, most - around))
         if self._long is not None:
-            self._bubble.setFixedWidth(int(width * _SHARE_OF_WIDTH))
+            self._bubble.setFixedWidth(most)
             return
-        wanted = max(int(self._line_width()), self.files.sizeHint().width()) + 2 * (_PADDING + _EDGE) + 2
-        self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
+        wanted = max(int(self._line_width()), self.files.sizeHint().width()) + around
+        self._bubble.setFixedWidth(min(wanted, most))
 
     def _line_width(self) -> float:
         """How wide the longest line of the text is where none is broken, in pixels."""

@@ -19,7 +19,10 @@ _MOST_TEXTS = 200  # each is a request of its own
 def counted(
     wire: Wire, kind: str, model: str, chat: tuple[ChatMessage, ...], texts: Sequence[str], stop: Stop
 ) -> tuple[int, tuple[int, ...]]:
-    """The tokens of a conversation as a prompt, and those of each text. Raises `RemoteError`."""
+    """The tokens of a conversation as a prompt, and those of each text. Raises `RemoteError`.
+
+    Pictures are not counted: this is asked at every pause in writing, and they are large.
+    """
     ask = {LLAMA: _llama, COPPICE: _coppice}.get(kind, _vllm)
     turns = messages(kind, chat)
     tokens = ask(wire, {"model": model, "messages": turns}, stop) if turns else 0

@@ -1,11 +1,13 @@
 """Questions as engines elsewhere understand them: OpenAI's chat completions, and what each kind adds to them."""
 
+from base64 import b64encode
 from typing import Any
 
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
 from app.engine.remote.constraints import constraint_fields
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import MARKS
 
 
@@ -16,7 +18,7 @@ def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: Gene
     """
     body: dict[str, Any] = {
         "model": model,
-        "messages": messages(kind, chat),
+        "messages": with_pictures(messages(kind, chat), chat),
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_tokens": options.max_new_tokens,
@@ -42,6 +44,27 @@ def messages(kind: str, chat: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
         }
         for place, each in enumerate(chat)
     ]
+
+
+def with_pictures(turns: list[dict[str, str]], chat: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
+    """The turns of `chat`, with the pictures that each shows in their places in its text."""
+    return [
+        {**turn, "content": _parts(turn["content"], each.pictures)} if each.pictures else turn
+        for turn, each in zip(turns, chat, strict=True)
+    ]
+
+
+def _parts(text: str, pictures: tuple[Picture, ...]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    written = 0
+    for each in pictures:
+        if before := text[written : each.at]:
+            found.append({"type": "text", "text": before})
+        written = max(written, each.at)
+        kind = "png" if each.data.startswith(b"\x89PNG") else "jpeg"
+        address = f"data:image/{kind};base64,{b64encode(each.data).decode()}"
+        found.append({"type": "image_url", "image_url": {"url": address}})
+    return [*found, {"type": "text", "text": text[written:]}] if text[written:] else found
 
 
 def _without_thought(message: ChatMessage) -> str:

@@ -52,6 +52,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("A file could not be attached because of an error in this program ({error})."),
         mark("Attach it as plain text, or try another file."),
     ),
+    "pictures": (
+        mark("A picture could not be shown because of an error in this program ({error})."),
+        mark("The chat keeps it, and models are shown it."),
+    ),
     "constraints": (
         mark("A file for structured output could not be read because of an error in this program ({error})."),
         mark("Copy its text into the field."),

@@ -15,7 +15,7 @@ from engine.serving.guard.limits import BodyShare, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
 MOST_CONTAINERS = 250_000  # lists and objects, about 100 bytes each
-LONG_BYTES = 64 << 10  # JSON from which on it is read in a thread, between whose steps other clients are answered
+LONG_BYTES = 64 << 10  # JSON from which on it is checked in a thread, between whose steps other clients are answered
 
 
 def require_fit_headers(headers: Headers, limits: Limits) -> None:
@@ -25,12 +25,6 @@ def require_fit_headers(headers: Headers, limits: Limits) -> None:
         raise ApiError(400, words, code="invalid_request", headers={"connection": "close"})
     if len(headers) > limits.headers or sum(len(n) + len(v) for n, v in headers.raw) > limits.header_bytes:
         raise too_long_headers()
-
-
-async def read_value(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> tuple[Any, bool]:
-    """What the body says, None where it is empty, and whether it is a long one; raises as the two below do."""
-    body = await read_body(headers, receive, limits, share)
-    return await read_json(body, limits), len(body) > LONG_BYTES
 
 
 async def read_body(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> bytearray:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.protocol.serving import LOOPBACK
 from engine.serving.context import Asker, Service
 from engine.serving.guard.auth import OPEN_PATHS, is_known, unauthorized
-from engine.serving.guard.bodies import read_value, require_fit_headers
+from engine.serving.guard.bodies import LONG_BYTES, read_body, read_json, require_fit_headers
 from engine.serving.guard.errors import api_error_of, response_to
 from engine.serving.guard.limits import BodyBudget, Limits, Rates, network_of
 from engine.serving.guard.origins import (
@@ -63,7 +63,10 @@ class Guard:
             await preflight_answer(headers)(scope, receive, response)
             return
         with self._bodies.share() as share:
-            leave_value(scope, *await read_value(headers, receive, self._limits, share))
+            body = await read_body(headers, receive, self._limits, share)
+            is_long = len(body) > LONG_BYTES  # before what is read of it takes pieces out
+            leave_value(scope, await read_json(body, self._limits), is_long)
+            del body
             await _while_there(self._app, scope, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:

@@ -1,6 +1,6 @@
 """Endpoints that are given the JSON which the guard has read: a body is parsed once, and not kept beside its value.
 
-Long ones are checked in a thread, which FastAPI would do on the event loop: a conversation of thousands of messages
+What was long is checked in a thread, as FastAPI does that on the event loop: a conversation of thousands of messages
 would hold it for a quarter of a second, and all other clients with it.
 """
 
@@ -14,22 +14,20 @@ from fastapi.routing import APIRoute
 from starlette.types import Scope
 
 READ_ALREADY = b"{}"  # in place of the body: FastAPI asks for its value where there is any
+
+
 IN_BODY = ("body",)  # where FastAPI says that a flaw is
 
 
 def leave_value(scope: Scope, value: Any, is_long: bool) -> None:
-    """Leave the value of a request's body for the endpoint; `is_long`: checking it takes a while."""
-    scope["state"]["body"] = value, is_long
+    """Leave the value of a request's body for the endpoint."""
+    scope["state"] |= {"value": value, "is_long": is_long}
 
 
 class _Request(Request):
-    def __init__(self, request: Request) -> None:
-        super().__init__(request.scope, request.receive)
-        self.value, self.is_long = request.scope["state"].pop("body")
-
     async def json(self) -> Any:
-        """What the guard has read, or what a field made of it: FastAPI takes what is of its class as it is."""
-        return self.value
+        """What the guard has read; once. FastAPI takes what is of a field's own class as it is."""
+        return self.scope["state"].pop("value")
 
 
 class _Route(APIRoute):
@@ -37,16 +35,16 @@ class _Route(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_read(request: Request) -> Response:
-            made = _Request(request)
-            if made.is_long and self.body_field is not None:
-                made.value = await asyncio.to_thread(_checked, self.body_field, made.value)
-            return await handle(made)
+            state = request.scope["state"]
+            if self.body_field is not None and state["is_long"]:
+                state["value"] = await asyncio.to_thread(_checked, self.body_field, state["value"])
+            return await handle(_Request(request.scope, request.receive))
 
         return handle_read
 
 
 def _checked(field: Any, value: Any) -> Any:
-    """What a field makes of a body. Raises what FastAPI would for its flaws, and what the field's own checks do."""
+    """What a field makes of a value. Raises what FastAPI would for its flaws, and what the field's own checks do."""
     made, flaws = field.validate(value, loc=IN_BODY)
     if flaws:
         raise RequestValidationError(flaws, body=value)

@@ -10,9 +10,11 @@ from pytestqt.qtbot import QtBot
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM, Place
 from app.engine.remote.constraints import constraint_fields, unheld_by
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
+from app.engine.remote.questions import messages
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
 from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.pictures import Picture
 from engine.protocol.watching import Watch
 from tests.app.remote.fake_servers import (
     ENDING,
@@ -226,3 +228,19 @@ def test_who_counts_tokens_is_asked_and_others_are_not(
 )
 def test_a_model_that_is_named_by_its_file_is_called_without_its_folders(model: str, name: str) -> None:
     assert Place("http://127.0.0.1:1", model).name == name
+
+
+def test_pictures_are_sent_where_they_stand_and_not_counted(qtbot: QtBot) -> None:
+    chat = (ChatMessage("user", "What is it?", pictures=(Picture(b"\x89PNG"), Picture(b"\xff\xd8\xff", 5))),)
+    script = vllm()
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.connect()
+        engine.ask(chat=chat)
+        (asked,) = script.questions
+        assert asked["messages"][0]["content"] == [
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+            {"type": "text", "text": "What "},
+            {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/"}},
+            {"type": "text", "text": "is it?"},
+        ]
+    assert messages(VLLM, chat) == [{"role": "user", "content": "What is it?"}]

@@ -3,15 +3,14 @@
 import asyncio
 import base64
 import json
-import threading
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.serving.guard import lifted, routes
-from engine.serving.guard.bodies import LONG_BYTES, read_json
+from engine.serving.guard import lifted
+from engine.serving.guard.bodies import read_json
 from engine.serving.guard.errors import ApiError
 from engine.serving.guard.lifted import lift
 from engine.serving.guard.limits import Limits
@@ -134,26 +133,6 @@ def test_large_pictures_are_taken_and_large_texts_are_not() -> None:
             assert told.status_code == status
         assert server.http.post(PATH, json={"text": "a", "images": [PICTURE] * 3}).status_code == 413, "both together"
         assert not server.body_bytes_taken()
-
-
-def test_long_bodies_are_checked_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is wrong with them is told as it is of short ones."""
-    threads, checked = list[str](), routes._checked
-
-    def noted(*arguments: Any) -> Any:
-        threads.append(threading.current_thread().name)
-        return checked(*arguments)
-
-    monkeypatch.setattr(routes, "_checked", noted)
-    with running() as server:
-        told = [
-            server.http.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": 5}], "more": more})
-            for more in ("", "more" * LONG_BYTES)
-        ]
-    assert [each.status_code for each in told] == [400, 400]
-    assert told[0].json() == told[1].json()
-    assert len(threads) == 1
-    assert threads[0] != "server"
 
 
 def test_nobody_can_name_what_is_put_back() -> None:

@@ -69,7 +69,13 @@ def _shown_markdown(record: ConversationRecord, conversation: Conversation) -> s
 
 def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, str]]:
     begin: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
-    return begin + [(message.role, message.content) for message in messages]
+    return begin + [(message.role, _with_names(message)) for message in messages]
+
+
+def _with_names(message: Message) -> str:
+    """All that a message says; of the pictures that it shows the names."""
+    names = [f"Picture {each.name}" for each in message.attachments if each.picture]
+    return "\n\n".join([*names, message.content])
 
 
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:
@@ -100,7 +106,7 @@ def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
         raise _too_large() from None
     except UnendedListError:
         if not reason:  # else what was read last told that it is cut off
-            raise ExchangeError(tr("Its end is missing.")) from None
+            raise ExchangeError(tr("Its end is missing: get the file again.")) from None
 
 
 def _listed(file: BinaryIO) -> Iterator[bytes]:
@@ -166,7 +172,7 @@ def _json_text(text: str) -> list[ReadChat]:
     document = _parsed(text.encode("utf-8", "surrogatepass"))
     chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
     if not chats:
-        raise ExchangeError(tr("The file holds no conversation."))
+        raise ExchangeError(tr("The file holds no conversation. Export the chats again, and choose that file."))
     return [_chat(each) for each in chats]
 
 

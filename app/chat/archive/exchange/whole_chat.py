@@ -1,14 +1,16 @@
 """A conversation with all that belongs to it as JSON: every version, its folder, pin, dates and settings.
 
 `messages` is the path that is shown, as every reader of messages expects it; `others` are the versions beside it and
-what followed them, and `files` the attachments. A message is known by its number, and tells that of its parent. What is
-long is written in parts, each a JSON value of its own, so that no reader has to parse very much at once.
+what followed them, and `files` the attachments, pictures among them in base64. A message is known by its number, and
+tells that of its parent. What is long is written in parts, each a JSON value of its own, so that no reader has to parse
+very much at once.
 """
 
 import math
 import time
+from base64 import b64decode, b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -17,12 +19,22 @@ from app.chat.archive.conversion import conversation_of, message_record, setting
 from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.store import parents_first
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import ROOT, AnswerEnding, Message, attachment_details
+from app.chat.history.message import (
+    ROOT,
+    AnswerEnding,
+    Attachment,
+    Message,
+    attachment_details,
+    attachments_of,
+    pictures_of,
+)
+from app.chat.history.picture_kinds import SUFFIXES, kind_of
 from app.chat.history.records import ID_BITS, ConversationRecord, MessageRecord, new_id
 from app.chat.history.token_probabilities import probabilities_of_details
 from app.i18n.translation import tr
 from app.system import json_text as json
 from engine.protocol.messages import Role
+from engine.protocol.pictures import MOST_PICTURE_BYTES
 
 FORMAT = "coppice-chat"
 _PART = "coppice-chat-part"
@@ -64,8 +76,14 @@ def _entries(conversation: Conversation, number: Mapping[int, int]) -> Iterator[
         for each in messages:
             yield name, _dumped(_message(each, number))
     for each in chain(conversation.messages, conversation.hidden):
-        for file in attachment_details(each.attachments):
-            yield "files", _dumped({"message": number[each.id], **file})
+        for file in each.attachments:
+            yield "files", _dumped({"message": number[each.id], **_file(file)})
+
+
+def _file(attachment: Attachment) -> dict[str, str]:
+    if attachment.picture:
+        return {"name": attachment.name, "text": "", "picture": b64encode(attachment.picture).decode()}
+    return {"name": attachment.name, "text": attachment.text, "note": attachment.note}
 
 
 def _message(message: Message, number: Mapping[int, int]) -> dict[str, Any]:
@@ -156,7 +174,7 @@ def is_whole(document: Any) -> bool:
 def read_whole(document: Mapping[str, Any]) -> ReadChat:
     """The conversation with the id that it had, and messages with ids of their own. Raises `ExchangeError`."""
     if document.get("version") != _VERSION:
-        raise ExchangeError(tr("A newer version of Coppice wrote it."))
+        raise ExchangeError(tr("A newer version of Coppice wrote it. Update Coppice to read it."))
     if document.get("goes_on") is True:
         raise ExchangeError(tr("The end of a chat in it is missing."))
     numbers: dict[int, int] = {}
@@ -196,16 +214,29 @@ def _list(document: Mapping[str, Any], name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _files(entries: Iterable[Any]) -> dict[int, list[Any]]:
-    """The attachments by the numbers of their messages; what is no attachment is left out later."""
-    files: dict[int, list[Any]] = defaultdict(list)
+def _files(entries: Iterable[Any]) -> dict[int, list[Attachment]]:
+    """The attachments by the numbers of their messages; what is no attachment is left out."""
+    files: dict[int, list[Attachment]] = defaultdict(list)
     for each in entries:
         if isinstance(each, dict) and type(each.get("message")) is int:
-            files[each["message"]].append(each)
+            files[each["message"]] += attachments_of([each]) or _picture(each)
     return files
 
 
-def _record(entry: Any, numbers: dict[int, int], files: Mapping[int, list[Any]]) -> MessageRecord:
+def _picture(entry: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    """A picture as a chat keeps it."""
+    name, coded = entry.get("name"), entry.get("picture")
+    if not (isinstance(name, str) and isinstance(coded, str)):
+        return ()
+    try:
+        picture = b64decode(coded, validate=True)
+    except ValueError:
+        return ()
+    is_kept = kind_of(picture) in SUFFIXES and len(picture) <= MOST_PICTURE_BYTES
+    return (Attachment(name, "", picture=picture),) if is_kept else ()
+
+
+def _record(entry: Any, numbers: dict[int, int], files: Mapping[int, Sequence[Attachment]]) -> MessageRecord:
     """A message without its parent; its number is noted. Raises `ExchangeError`."""
     role = next((each for each in _ROLES if isinstance(entry, dict) and each == entry.get("role")), None)
     text = entry.get("content") if isinstance(entry, dict) else None
@@ -215,13 +246,13 @@ def _record(entry: Any, numbers: dict[int, int], files: Mapping[int, list[Any]])
     details = _details(entry.get("details"), text)
     if model := json.text(entry.get("model"), _LONGEST_NAME):
         details["answerer"] = model
-    made = new_id()
+    made, attached = new_id(), files.get(number, ()) if type(number) is int else ()
     if type(number) is int:
         numbers[number] = made
-        if number in files:
-            details["attachments"] = files[number]
-    told = ending if isinstance(ending, str) else AnswerEnding.COMPLETE.value
-    return MessageRecord(made, 0, ROOT, role, text, told, details, _time(entry.get("created")) or time.time())
+    if attached:
+        details["attachments"] = attachment_details(attached)
+    told, created = ending if isinstance(ending, str) else AnswerEnding.COMPLETE.value, _time(entry.get("created"))
+    return MessageRecord(made, 0, ROOT, role, text, told, details, created or time.time(), pictures_of(attached))
 
 
 def _with_parent(record: MessageRecord, entry: Mapping[str, Any], numbers: Mapping[int, int]) -> MessageRecord:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PageObject
 from PySide6.QtCore import QMimeData, QUrl
-from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
 from app import __main__ as command
@@ -62,7 +61,6 @@ def test_texts_are_read_in_their_encoding(tmp_path: Path, content: bytes, text: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "not text"),
         (b"\x7fELF\x02\x01\x01\x00", "not text"),
         (b"words\x00words", "not text"),
         (b"\xff\xfe\x00", "not text"),
@@ -247,18 +245,6 @@ def composer(qtbot: QtBot) -> Composer:
     qtbot.addWidget(made)
     made.show()
     return made
-
-
-def test_of_a_picture_that_is_pasted_it_is_said_that_it_cannot_be_attached(composer: Composer, qtbot: QtBot) -> None:
-    picture = QMimeData()
-    picture.setImageData(QImage(2, 2, QImage.Format.Format_RGB32))
-    assert composer.field.canInsertFromMimeData(picture)
-    with qtbot.waitSignal(composer.tray.refused) as told:
-        composer.field.insertFromMimeData(picture)
-    assert told.args == ["The picture was not attached. It is not text. Only texts, code and PDFs can be attached."]
-    picture.setText("and its words")
-    composer.field.insertFromMimeData(picture)
-    assert composer.field.toPlainText() == "and its words"
 
 
 def test_files_are_pasted_and_text_stays_text(composer: Composer, qtbot: QtBot, tmp_path: Path) -> None:
