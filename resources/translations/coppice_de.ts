@@ -190,8 +190,8 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is not text. Only texts, code and PDFs can be attached.</source>
-            <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
+            <source>It is not text. Only texts, code, PDFs and pictures can be attached.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -205,6 +205,16 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Choose a model that reads pictures in Models (Ctrl+M), or remove the picture.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Click to see it large.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Click to see its text.</source>
             <translation>Klicken Sie, um den Text zu sehen.</translation>
         </message>
@@ -215,6 +225,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Pasted picture {number}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Pasted text {number}</source>
             <translation>Eingefügter Text {number}</translation>
         </message>
@@ -222,11 +237,6 @@
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_tray.py" />
-            <source>The picture</source>
-            <translation>Die Grafik</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -432,6 +442,31 @@
             <location filename="../../app/chat/composer/pdf_text.py" />
             <source>reading was stopped after {number} of {count} pages: it took too long, or too much memory</source>
             <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange oder brauchte zu viel Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>All files</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>It has too many pixels.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>It is damaged, or no picture.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>Pictures</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>Pictures of this kind ({kind}) cannot be read. Save it as PNG or JPEG, and attach that.</source>
+            <translation type="unfinished" />
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
@@ -739,10 +774,23 @@
                 <numerusform>%n älteste Beiträge werden zusammengefasst</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n pictures above are not read</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
             <source>Click to choose what happens with a full context.</source>
             <translation>Klicken Sie, um zu wählen, was bei vollem Kontext geschieht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>Of pictures, a model that reads none is shown none, and others the last {count} of a chat.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
@@ -808,6 +856,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/context_use.py" />
             <source>{tokens:,} of {context:,} tokens</source>
             <translation>{tokens:,} von {context:,} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>Choose a model that reads pictures in Models, then regenerate the answer.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -1216,6 +1269,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Chat</translation>
         </message>
         <message>
+            <location filename="../../app/chat/pictures/thumbnail.py" />
+            <source>Picture {name}, {size}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/thumbnail.py" />
+            <source>cannot be shown</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Copied</source>
+            <translation>Kopiert</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Copy</source>
+            <translation>Kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Save as…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Save picture</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Saved as {name}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>This picture cannot be shown.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Bring back the chats that are chosen</source>
             <translation>Die gewählten Chats zurückholen</translation>
@@ -1414,11 +1507,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/document_style.py" />
-            <source>Copy</source>
-            <translation>Kopieren</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/text/links.py" />
             <source>It leads to: {address}</source>
             <translation>Er führt zu: {address}</translation>
@@ -1442,11 +1530,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/text/links.py" />
             <source>The text of this link looks like an address, but the link leads to another one.</source>
             <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/text/message_text.py" />
-            <source>Copied</source>
-            <translation>Kopiert</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -2746,6 +2829,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/state.py" />
             <source>{models} on {device}</source>
             <translation>{models} auf {device}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
+            <source>{model} reads no pictures.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/engine/unheard_stop.py" />
@@ -7404,6 +7492,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A picture could not be shown because of an error in this program ({error}).</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
             <source>An animation could not be made because of an error in this program ({error}).</source>
             <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
         </message>
@@ -7556,6 +7649,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Start them again in Models. What has arrived is kept.</source>
             <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The chat keeps it, and models are shown it.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -11247,122 +11345,122 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/pictures/encoder.py" />
             <source>its kind of pictures is not known</source>
-            <translation type="unfinished" />
+            <translation>seine Art von Bildern ist nicht bekannt</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>A file is not a picture that can be read.</source>
-            <translation type="unfinished" />
+            <translation>Eine Datei ist kein Bild, das gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>A picture has more than {count} million pixels.</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild hat mehr als {count} Millionen Pixel.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>A picture has more than {size} MB.</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild hat mehr als {size} MB.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>A picture is damaged.</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild ist beschädigt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>A picture of {width} x {height} pixels cannot be read.</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild von {width} x {height} Pixeln kann nicht gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>Give a picture as PNG, JPEG, WebP, GIF or BMP.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie ein Bild als PNG, JPEG, WebP, GIF oder BMP an.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>Give a picture that is less narrow.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie ein Bild an, das weniger schmal ist.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/picture_files.py" />
             <source>Make the picture smaller.</source>
-            <translation type="unfinished" />
+            <translation>Verkleinern Sie das Bild.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/processors.py" />
             <source>'{name}' reads no pictures: {file} is missing in its folder.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ liest keine Bilder: {file} fehlt in seinem Ordner.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/processors.py" />
             <source>Its text can be used all the same.</source>
-            <translation type="unfinished" />
+            <translation>Sein Text ist trotzdem verwendbar.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/processors.py" />
             <source>The pictures of '{name}' cannot be read: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Bilder für „{name}“ können nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/processors.py" />
             <source>The settings for pictures of '{name}' say {number} for {key}, and no model has more than {most}.</source>
-            <translation type="unfinished" />
+            <translation>Die Bild-Einstellungen von „{name}“ nennen {number} für {key}, und kein Modell hat mehr als {most}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/processors.py" />
             <source>its pictures need a library that Coppice does not come with</source>
-            <translation type="unfinished" />
+            <translation>seine Bilder brauchen eine Bibliothek, die Coppice nicht mitbringt</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>'{name}' reads no pictures: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ liest keine Bilder: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>A picture cannot be read: it would take {count} tokens.</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild kann nicht gelesen werden: Es würde {count} Token brauchen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>Leave the pictures out, or choose a model that reads them.</source>
-            <translation type="unfinished" />
+            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein Modell, das sie liest.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>Leave the pictures out, or choose another model.</source>
-            <translation type="unfinished" />
+            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>Make the picture smaller, or choose another model.</source>
-            <translation type="unfinished" />
+            <translation>Verkleinern Sie das Bild, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>Start a new chat, or take some away.</source>
-            <translation type="unfinished" />
+            <translation>Beginnen Sie einen neuen Chat, oder entfernen Sie einige.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>The conversation has {count} pictures, and at most {most} can be read.</source>
-            <translation type="unfinished" />
+            <translation>Das Gespräch hat {count} Bilder, und höchstens {most} können gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>how models of its kind do was not compared with transformers yet</source>
-            <translation type="unfinished" />
+            <translation>wie Modelle seiner Art das tun, wurde noch nicht mit transformers verglichen</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>it reads text alone</source>
-            <translation type="unfinished" />
+            <translation>es liest nur Text</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
             <source>the encoder of pictures is not in its GGUF file</source>
-            <translation type="unfinished" />
+            <translation>der Bild-Encoder ist nicht in seiner GGUF-Datei</translation>
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />
@@ -12792,12 +12890,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/picture_text.py" />
             <source>The model's chat template does not show the pictures of this conversation.</source>
-            <translation type="unfinished" />
+            <translation>Die Chat-Vorlage des Modells zeigt die Bilder dieses Gesprächs nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/text/picture_text.py" />
             <source>The pictures of this conversation cannot be told apart in its tokens.</source>
-            <translation type="unfinished" />
+            <translation>Die Bilder dieses Gesprächs lassen sich in seinen Token nicht unterscheiden.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -12817,7 +12915,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/prompt.py" />
             <source>The prompt ends with a picture.</source>
-            <translation type="unfinished" />
+            <translation>Die Eingabe endet mit einem Bild.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -12832,7 +12930,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Write something behind it.</source>
-            <translation type="unfinished" />
+            <translation>Schreiben Sie etwas dahinter.</translation>
         </message>
         <message>
             <location filename="../../engine/text/template_renderer.py" />
