@@ -150,6 +150,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
+            <source>Start Coppice with a folder of a shorter path (--data-dir).</source>
+            <translation>Starten Sie Coppice mit einem Ordner, dessen Pfad kürzer ist (--data-dir).</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
             <source>Try it again; the log tells more.</source>
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
@@ -157,6 +162,11 @@
             <location filename="../../app/chat/archive/worker.py" />
             <source>the disk is full</source>
             <translation>die Platte ist voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>the path of its folder is too long</source>
+            <translation>der Pfad ihres Ordners ist zu lang</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
@@ -11269,6 +11279,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>Its path has bytes that are no UTF-8 text, which not every program hands on: rename what has them.</source>
+            <translation>Sein Pfad hat Bytes, die kein UTF-8-Text sind und die nicht jedes Programm weitergibt: Benennen Sie um, was sie enthält.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>No model is given.</source>
             <translation>Es ist kein Modell angegeben.</translation>
         </message>
@@ -11306,6 +11321,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/model_folder.py" />
             <source>There is no model folder {folder}.</source>
             <translation>Es gibt keinen Modellordner {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>There is no model {folder}.</source>
+            <translation>Es gibt kein Modell {folder}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
