@@ -190,8 +190,8 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
-            <source>It is not text. Only texts, code and PDFs can be attached.</source>
-            <translation>Sie enthält keinen Text. Nur Texte, Code und PDFs können angehängt werden.</translation>
+            <source>It is not text. Only texts, code, PDFs and pictures can be attached.</source>
+            <translation>Das ist kein Text. Nur Texte, Code, PDFs und Bilder können angehängt werden.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -205,6 +205,16 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Choose a model that reads pictures in Models (Ctrl+M), or remove the picture.</source>
+            <translation>Wählen Sie unter Modelle (Strg+M) eines, das Bilder liest, oder entfernen Sie das Bild.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Click to see it large.</source>
+            <translation>Klicken Sie, um es groß zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Click to see its text.</source>
             <translation>Klicken Sie, um den Text zu sehen.</translation>
         </message>
@@ -215,6 +225,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
+            <source>Pasted picture {number}</source>
+            <translation>Eingefügtes Bild {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Pasted text {number}</source>
             <translation>Eingefügter Text {number}</translation>
         </message>
@@ -222,11 +237,6 @@
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Remove {name}</source>
             <translation>{name} entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/composer/attachment_tray.py" />
-            <source>The picture</source>
-            <translation>Die Grafik</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -432,6 +442,31 @@
             <location filename="../../app/chat/composer/pdf_text.py" />
             <source>reading was stopped after {number} of {count} pages: it took too long, or too much memory</source>
             <translation>das Lesen wurde nach {number} von {count} Seiten abgebrochen: es dauerte zu lange oder brauchte zu viel Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>All files</source>
+            <translation>Alle Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>It has too many pixels.</source>
+            <translation>Es hat zu viele Bildpunkte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>It is damaged, or no picture.</source>
+            <translation>Es ist beschädigt oder kein Bild.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>Pictures</source>
+            <translation>Bilder</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/pictures.py" />
+            <source>Pictures of this kind ({kind}) cannot be read. Save it as PNG or JPEG, and attach that.</source>
+            <translation>Bilder dieser Art ({kind}) können nicht gelesen werden. Speichern Sie es als PNG oder JPEG, und hängen Sie das an.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
@@ -729,6 +764,19 @@
                 <numerusform>%n älteste Beiträge werden zusammengefasst</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n pictures above are not read</source>
+            <translation>
+                <numerusform>%n Bild weiter oben wird nicht gelesen</numerusform>
+                <numerusform>%n Bilder weiter oben werden nicht gelesen</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>A model that reads no pictures is shown none; others are shown the last {count} of a chat.</source>
+            <translation>Einem Modell, das keine Bilder liest, werden keine gezeigt, anderen die letzten {count} eines Chats.</translation>
+        </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
             <source>Click to choose what happens with a full context.</source>
@@ -798,6 +846,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/context_use.py" />
             <source>{tokens:,} of {context:,} tokens</source>
             <translation>{tokens:,} von {context:,} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>Choose a model that reads pictures in Models, then regenerate the answer.</source>
+            <translation>Wählen Sie unter Modelle eines, das Bilder liest, und erzeugen Sie dann die Antwort neu.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -1196,6 +1249,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Chat</translation>
         </message>
         <message>
+            <location filename="../../app/chat/pictures/thumbnail.py" />
+            <source>Picture {name}, {size}</source>
+            <translation>Bild {name}, {size}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/thumbnail.py" />
+            <source>cannot be shown</source>
+            <translation>kann nicht gezeigt werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Copied</source>
+            <translation>Kopiert</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Copy</source>
+            <translation>Kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Save as…</source>
+            <translation>Speichern unter…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Save picture</source>
+            <translation>Bild speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>Saved as {name}.</source>
+            <translation>Gespeichert als {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/pictures/viewer.py" />
+            <source>This picture cannot be shown.</source>
+            <translation>Dieses Bild kann nicht gezeigt werden.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
             <source>Bring back the chats that are chosen</source>
             <translation>Die gewählten Chats zurückholen</translation>
@@ -1399,11 +1492,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Gestern</translation>
         </message>
         <message>
-            <location filename="../../app/chat/text/document_style.py" />
-            <source>Copy</source>
-            <translation>Kopieren</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/text/links.py" />
             <source>It leads to: {address}</source>
             <translation>Er führt zu: {address}</translation>
@@ -1427,11 +1515,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/text/links.py" />
             <source>The text of this link looks like an address, but the link leads to another one.</source>
             <translation>Der Text dieses Links sieht wie eine Adresse aus, aber der Link führt zu einer anderen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/text/message_text.py" />
-            <source>Copied</source>
-            <translation>Kopiert</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -2731,6 +2814,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/state.py" />
             <source>{models} on {device}</source>
             <translation>{models} auf {device}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
+            <source>{model} reads no pictures.</source>
+            <translation>{model} liest keine Bilder.</translation>
         </message>
         <message>
             <location filename="../../app/engine/unheard_stop.py" />
@@ -7364,6 +7452,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A picture could not be shown because of an error in this program ({error}).</source>
+            <translation>Ein Bild konnte wegen eines Fehlers in diesem Programm nicht gezeigt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
             <source>An animation could not be made because of an error in this program ({error}).</source>
             <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
         </message>
@@ -7516,6 +7609,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Start them again in Models. What has arrived is kept.</source>
             <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The chat keeps it, and models are shown it.</source>
+            <translation>Der Chat behält es, und Modellen wird es gezeigt.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />

@@ -61,6 +61,14 @@
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n pictures above are not read</source>
+            <translation>
+                <numerusform>%n picture above is not read</numerusform>
+                <numerusform>%n pictures above are not read</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
             <source>and %n more</source>
             <translation>
                 <numerusform>and %n more</numerusform>
