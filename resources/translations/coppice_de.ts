@@ -280,13 +280,13 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
-            <source>Attach files</source>
-            <translation>Dateien anhängen</translation>
+            <source>Attach files or pictures</source>
+            <translation>Dateien oder Bilder anhängen</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
-            <source>Attach files (Ctrl+Shift+A)</source>
-            <translation>Dateien anhängen (Strg+Umschalt+A)</translation>
+            <source>Attach files or pictures (Ctrl+Shift+A)</source>
+            <translation>Dateien oder Bilder anhängen (Strg+Umschalt+A)</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
@@ -9839,8 +9839,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
-            <source>&amp;Attach files…</source>
-            <translation>&amp;Dateien anhängen…</translation>
+            <source>&amp;Attach files or pictures…</source>
+            <translation>&amp;Dateien oder Bilder anhängen…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
