@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import cast
 
 from app.system.background import Stop
 from app.system.bundle import is_frozen, root
 
+Content = bytes | bytearray | memoryview
 _log = logging.getLogger(__name__)
 
 _PASSED_ON = (  # of the environment: what a Python needs to start, and nothing that is secret
@@ -30,7 +32,7 @@ def limit_memory(address_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
 
 
-def answer_of(words: Sequence[str], content: bytes, seconds: float, stop: Stop) -> bytes:
+def answer_of(words: Sequence[str], content: Content, seconds: float, stop: Stop) -> bytes:
     """What such a program says to `content` until it ends, or is ended: after so many seconds, or when stopped.
 
     Raises `OSError` where no process can be started.
@@ -45,7 +47,7 @@ def answer_of(words: Sequence[str], content: bytes, seconds: float, stop: Stop) 
     ) as process:
         try:
             with stop.interrupting(process.kill):
-                said, _ = process.communicate(content, seconds)
+                said, _ = process.communicate(cast(bytes, content), seconds)  # any buffer will do
         except subprocess.TimeoutExpired:
             _log.warning("%s had no answer within %.0f s", " ".join(words[1:3]), seconds)
             process.kill()

@@ -58,7 +58,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("edit_question", mark("&Edit last question"), "Ctrl+E"),
         Command("stop", mark("&Stop answering"), "Esc"),
         None,
-        Command("attach", mark("&Attach files…"), "Ctrl+Shift+A", icon="attach"),
+        Command("attach", mark("&Attach files or pictures…"), "Ctrl+Shift+A", icon="attach"),
         Command("begin_answer", mark("Star&t the answer with…"), "Ctrl+Shift+B", icon="begin"),
         None,
         Command("regenerate", mark("&Regenerate answer"), "Ctrl+R"),

@@ -201,7 +201,7 @@
         <message>
             <location filename="../../app/chat/composer/attachment_reader.py" />
             <source>It is not text. Only texts, code, PDFs and pictures can be attached.</source>
-            <translation type="unfinished" />
+            <translation>Das ist kein Text. Nur Texte, Code, PDFs und Bilder können angehängt werden.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -216,12 +216,12 @@
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Choose a model that reads pictures in Models (Ctrl+M), or remove the picture.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie unter Modelle (Strg+M) eines, das Bilder liest, oder entfernen Sie das Bild.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Click to see it large.</source>
-            <translation type="unfinished" />
+            <translation>Klicken Sie, um es groß zu sehen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -236,7 +236,7 @@
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
             <source>Pasted picture {number}</source>
-            <translation type="unfinished" />
+            <translation>Eingefügtes Bild {number}</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/attachment_tray.py" />
@@ -290,13 +290,13 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
-            <source>Attach files</source>
-            <translation>Dateien anhängen</translation>
+            <source>Attach files or pictures</source>
+            <translation>Dateien oder Bilder anhängen</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
-            <source>Attach files (Ctrl+Shift+A)</source>
-            <translation>Dateien anhängen (Strg+Umschalt+A)</translation>
+            <source>Attach files or pictures (Ctrl+Shift+A)</source>
+            <translation>Dateien oder Bilder anhängen (Strg+Umschalt+A)</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/composer.py" />
@@ -456,27 +456,27 @@
         <message>
             <location filename="../../app/chat/composer/pictures.py" />
             <source>All files</source>
-            <translation type="unfinished" />
+            <translation>Alle Dateien</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/pictures.py" />
             <source>It has too many pixels.</source>
-            <translation type="unfinished" />
+            <translation>Es hat zu viele Bildpunkte.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/pictures.py" />
             <source>It is damaged, or no picture.</source>
-            <translation type="unfinished" />
+            <translation>Es ist beschädigt oder kein Bild.</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/pictures.py" />
             <source>Pictures</source>
-            <translation type="unfinished" />
+            <translation>Bilder</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/pictures.py" />
             <source>Pictures of this kind ({kind}) cannot be read. Save it as PNG or JPEG, and attach that.</source>
-            <translation type="unfinished" />
+            <translation>Bilder dieser Art ({kind}) können nicht gelesen werden. Speichern Sie es als PNG oder JPEG, und hängen Sie das an.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
@@ -787,20 +787,20 @@
         <message numerus="yes">
             <location filename="../../app/chat/generation/context_use.py" />
             <source>%n pictures above are not read</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>%n Bild weiter oben wird nicht gelesen</numerusform>
+                <numerusform>%n Bilder weiter oben werden nicht gelesen</numerusform>
             </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>A model that reads no pictures is shown none; others are shown the last {count} of a chat.</source>
+            <translation>Einem Modell, das keine Bilder liest, werden keine gezeigt, anderen die letzten {count} eines Chats.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
             <source>Click to choose what happens with a full context.</source>
             <translation>Klicken Sie, um zu wählen, was bei vollem Kontext geschieht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/context_use.py" />
-            <source>Of pictures, a model that reads none is shown none, and others the last {count} of a chat.</source>
-            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
@@ -870,7 +870,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/generation/controller.py" />
             <source>Choose a model that reads pictures in Models, then regenerate the answer.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie unter Modelle eines, das Bilder liest, und erzeugen Sie dann die Antwort neu.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -1281,12 +1281,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/pictures/thumbnail.py" />
             <source>Picture {name}, {size}</source>
-            <translation type="unfinished" />
+            <translation>Bild {name}, {size}</translation>
         </message>
         <message>
             <location filename="../../app/chat/pictures/thumbnail.py" />
             <source>cannot be shown</source>
-            <translation type="unfinished" />
+            <translation>kann nicht gezeigt werden</translation>
         </message>
         <message>
             <location filename="../../app/chat/pictures/viewer.py" />
@@ -1301,22 +1301,22 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/pictures/viewer.py" />
             <source>Save as…</source>
-            <translation type="unfinished" />
+            <translation>Speichern unter…</translation>
         </message>
         <message>
             <location filename="../../app/chat/pictures/viewer.py" />
             <source>Save picture</source>
-            <translation type="unfinished" />
+            <translation>Bild speichern</translation>
         </message>
         <message>
             <location filename="../../app/chat/pictures/viewer.py" />
             <source>Saved as {name}.</source>
-            <translation type="unfinished" />
+            <translation>Gespeichert als {name}.</translation>
         </message>
         <message>
             <location filename="../../app/chat/pictures/viewer.py" />
             <source>This picture cannot be shown.</source>
-            <translation type="unfinished" />
+            <translation>Dieses Bild kann nicht gezeigt werden.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/deleted_dialog.py" />
@@ -2843,7 +2843,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/state.py" />
             <source>{model} reads no pictures.</source>
-            <translation type="unfinished" />
+            <translation>{model} liest keine Bilder.</translation>
         </message>
         <message>
             <location filename="../../app/engine/unheard_stop.py" />
@@ -7503,7 +7503,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>A picture could not be shown because of an error in this program ({error}).</source>
-            <translation type="unfinished" />
+            <translation>Ein Bild konnte wegen eines Fehlers in diesem Programm nicht gezeigt werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -7663,7 +7663,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>The chat keeps it, and models are shown it.</source>
-            <translation type="unfinished" />
+            <translation>Der Chat behält es, und Modellen wird es gezeigt.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -9889,8 +9889,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
-            <source>&amp;Attach files…</source>
-            <translation>&amp;Dateien anhängen…</translation>
+            <source>&amp;Attach files or pictures…</source>
+            <translation>&amp;Dateien oder Bilder anhängen…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -62,9 +62,9 @@
         <message numerus="yes">
             <location filename="../../app/chat/generation/context_use.py" />
             <source>%n pictures above are not read</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>%n picture above is not read</numerusform>
+                <numerusform>%n pictures above are not read</numerusform>
             </translation>
         </message>
         <message numerus="yes">

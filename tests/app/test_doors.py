@@ -81,6 +81,8 @@ SAFE_WITHOUT = {
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
     "app/tree/exports/animations/encoding_program.py": "JSON", "app/chat/composer/pdf_program.py": "JSON",
+    "app/chat/composer/picture_program.py": "JSON, and names of kinds of pictures",
+    "app/chat/pictures/decoding.py": "names of kinds of pictures",
     "app/tree/exports/pictures/formats.py": "SVG that Qt has written, which is well-formed",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",

@@ -190,7 +190,7 @@ def drop(window: MainWindow, file: Path) -> None:
     window.dropEvent(QDropEvent(place, copy, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier))
 
 
-def test_files_may_be_dropped_anywhere_and_a_picture_is_refused(
+def test_files_may_be_dropped_anywhere_and_what_is_none_is_refused(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG\x00")

@@ -101,8 +101,9 @@ def _read_bytes(path: Path) -> bytes:
             raise Refused(tr("It is not an ordinary file."))
         content = file.read(LARGEST_TEXT + 1)
         most = LARGEST_PDF if _PDF in content[:1024] else LARGEST_PICTURE if kind_of(content) else LARGEST_TEXT
-        if most > LARGEST_TEXT:
-            content += file.read(most - LARGEST_TEXT)
+        if most > LARGEST_TEXT < len(content):
+            file.seek(0)
+            content = file.read(most + 1)  # to join two parts would hold up the window
     if len(content) > most > LARGEST_TEXT:
         raise Refused(tr("It is larger than {size} MB.").format(size=most >> 20))
     return content

@@ -124,7 +124,7 @@ class Composer(QFrame):
         self.button.setObjectName("send")
         self.button.setFixedSize(QSize(_BUTTON_SIZE, _BUTTON_SIZE))
         self.button.setIconSize(QSize(20, 20))
-        self.attach_tool = quiet_tool(self, tr("Attach files (Ctrl+Shift+A)"), self.choose_files)
+        self.attach_tool = quiet_tool(self, tr("Attach files or pictures (Ctrl+Shift+A)"), self.choose_files)
         self.begin_tool = quiet_tool(self, tr("Start the answer with… (Ctrl+Shift+B)"), self.beginning.toggle)
         self.speculation = self._words_tool(lambda: self.speculation_chosen.emit(self.speculation.isChecked()))
         self.speculation.setCheckable(True)
@@ -252,7 +252,7 @@ class Composer(QFrame):
 
     def choose_files(self) -> None:
         """Ask for files, and attach them."""
-        self.attach(ask_for_files(self.window(), tr("Attach files"), file_kinds()))
+        self.attach(ask_for_files(self.window(), tr("Attach files or pictures"), file_kinds()))
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files, to send them with the question."""

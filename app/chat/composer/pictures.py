@@ -10,7 +10,7 @@ from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.bundle import READ_PICTURE
-from app.system.own_program import answer_of, command
+from app.system.own_program import Content, answer_of, command
 from engine.protocol.pictures import PICTURE_KINDS
 
 TIMEOUT_SECONDS = 20.0
@@ -46,11 +46,11 @@ def read_pixels(image: QImage, stop: Stop) -> bytes:
         raise Refused(tr("It has too many pixels."))
     pixels = image.convertToFormat(QImage.Format.Format_RGBA8888)
     size = (str(pixels.width()), str(pixels.height()))
-    _, kept = _answer(bytes(pixels.constBits()), stop, TIMEOUT_SECONDS, *size)
+    _, kept = _answer(pixels.constBits(), stop, TIMEOUT_SECONDS, *size)  # a copy would hold up the window
     return kept
 
 
-def _answer(content: bytes, stop: Stop, seconds: float, *size: str) -> tuple[Told, bytes]:
+def _answer(content: Content, stop: Stop, seconds: float, *size: str) -> tuple[Told, bytes]:
     limit = str(seconds + _MORE_SECONDS)
     said = answer_of([*command(READ_PICTURE, _PROGRAM), limit, *size], content, seconds, stop)
     stop.check()

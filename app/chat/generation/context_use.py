@@ -104,7 +104,7 @@ class ContextUse:
             parts.append("\n".join((told if self.when_full == SUMMARISE else said, *self._named)))
         if self.unread_pictures:
             parts.append(
-                tr("Of pictures, a model that reads none is shown none, and others the last {count} of a chat.").format(
+                tr("A model that reads no pictures is shown none; others are shown the last {count} of a chat.").format(
                     count=MOST_PICTURES
                 )
             )

@@ -29,6 +29,7 @@ class Thumbnail(QAbstractButton):
         self._reading = Task("pictures", partial(decoded, picture, most * self.devicePixelRatioF()), self, _nothing)
         self._reading.done.connect(self._on_decoded)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)  # its edge tells
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(tr("Picture {name}, {size}").format(name=unsteered(name), size=self.size_words))
         self.setToolTip(tip(f"{name}\n{self.size_words}\n{tr('Click to see it large.')}"))

@@ -115,7 +115,7 @@ def test_another_process_reads_a_file(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
+    monkeypatch.setattr(pictures, "command", lambda *_: [sys.executable, "-c", "import os; os._exit(3)"])
     assert refusal(picture()) == "Reading it takes too long, or too much memory."
 
 
