@@ -289,6 +289,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ChatMessage, ...]]:
         return prompt_of(engine, replace(request, chat=tuple(replace(turn, pictures=()) for turn in request.chat)))
 
     monkeypatch.setattr(Engine, "reads_pictures", True)
+    monkeypatch.setattr(Engine, "write_pictures", lambda _engine, _pictures: ())
     monkeypatch.setattr(Engine, "prompt_of", see)
     return asked
 
