@@ -64,9 +64,9 @@ class Guard:
             return
         with self._bodies.share() as share:
             body = await read_body(headers, receive, self._limits, share)
-            is_long = len(body) > LONG_BYTES  # before what is read of it takes pieces out
+            is_long = len(body) > LONG_BYTES
             leave_value(scope, await read_json(body, self._limits), is_long)
-            del body
+            del body  # the answer may take minutes
             await _while_there(self._app, scope, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:
