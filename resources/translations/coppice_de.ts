@@ -12264,6 +12264,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
+            <source>Send less at once; pictures in the standard alphabet of base64, without line breaks.</source>
+            <translation>Senden Sie weniger auf einmal; Bilder im Standardalphabet von Base64, ohne Zeilenumbrüche.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request did not come whole within {seconds} s.</source>
             <translation>Die Anfrage kam nicht innerhalb von {seconds} s vollständig an.</translation>
         </message>
