@@ -227,7 +227,7 @@ class AttachmentChip(QFrame):
 
     removed = Signal()
 
-    def __init__(self, path: Path, most: QSize, parent: QWidget | None = None) -> None:
+    def __init__(self, path: Path, most: QSize = _IN_ROW, parent: QWidget | None = None) -> None:
         """`most`: how wide and high a picture may be."""
         super().__init__(parent)
         self.setObjectName("chip")
