@@ -13,6 +13,7 @@ from engine.loading.planning import AUTO_BUDGET
 from engine.model.passes.light.likeliest import likeliest
 from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
+from engine.picture_tokens import without_rows
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
 from engine.speculation.constrained_scorer import constrained
@@ -42,13 +43,13 @@ class Answering:
         """
         options.check()
         tokenizer, tokens, network = loaded.pair.tokenizer, prompt.tokens, loaded.target.network
-        require_readable(tokens, network.vocabulary, loaded.context_tokens)
+        require_readable(prompt, network.vocabulary, loaded.context_tokens)
         require_known([token for token, _ in options.sampling.bias], network.vocabulary)
         text, begun = text_of_answer(tokenizer, prompt, options.stop), prompt.answer
         state = state_of_answer(tokenizer, prompt, options.constraint) if options.constraint else None
 
         self._stream, forgets = loaded.stream, loaded.draft_forgets
-        target, own_draft = loaded.guarded(options.conversation)
+        target, own_draft = loaded.guarded(options.conversation, prompt)
         draft, is_free = own_draft, state is None or bool(options.constraint and options.constraint.marks)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
@@ -153,5 +154,5 @@ def _inputs(
         mixture=loaded.mixture,
         expected=loaded.weights.plan.expected,
         likeliest=likeliest,
-        sampling=Sampler(options.sampling, prompt, Uniforms(options.sampling.seed), begun),
+        sampling=Sampler(options.sampling, without_rows(prompt), Uniforms(options.sampling.seed), begun),
     )

@@ -12,10 +12,12 @@ from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
+from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool
 from engine.text.grammars.constrained_answer import check_constraint
-from engine.text.prompt import Prompt, require_readable, write_prompt
+from engine.text.picture_text import PictureText
+from engine.text.prompt import Prompt, pictures_of, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 from engine.trial import rehearse, trial_answers
 
@@ -144,7 +146,26 @@ class Engine:
 
     def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
-        return write_prompt(self._loaded.pair.tokenizer, chat, tools, values)
+        written = self.write_pictures(pictures_of(chat))
+        return write_prompt(self._loaded.pair.tokenizer, chat, tools, values, written)
+
+    @property
+    def write_pictures(self) -> Callable[[Sequence[Picture]], Sequence[PictureText]]:
+        """Tells how pictures are written in a prompt; may be asked from any thread, whatever runs.
+
+        It raises `InputError` for what is no picture, or where the target reads none.
+        """
+        return self._loaded.pictures.write
+
+    @property
+    def no_pictures(self) -> str:
+        """Why the target reads no pictures, in a sentence; empty where it does."""
+        return self._loaded.pictures.reason
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Whether the target reads pictures."""
+        return not self.no_pictures
 
     def prompt_of(self, request: Generate) -> Prompt:
         """What is read for this request; raises `InputError` where there is nothing to answer."""
@@ -156,7 +177,7 @@ class Engine:
 
     def require_readable(self, request: Generate) -> None:
         """Raise `InputError` where this request's prompt is empty, too long, or has tokens that the target lacks."""
-        require_readable(self.prompt_of(request).tokens, self.target.network.vocabulary, self.context_tokens)
+        require_readable(self.prompt_of(request), self.target.network.vocabulary, self.context_tokens)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""

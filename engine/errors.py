@@ -60,6 +60,10 @@ class UnreadableError(ModelError):
     """A file of a model in use cannot be read any more, or is not what it was: no fault of who asks for an answer."""
 
 
+class UnrunnableError(ModelError):
+    """A model's network fails in its first passes, for what its config.json says: no fault of who asks."""
+
+
 class TooLong(InputError):  # noqa: N818  # what the context cannot hold
     """A conversation has more tokens than the loaded model's context."""
 

@@ -1,11 +1,14 @@
 """Files that are never seen half written: written beside the old one, made durable, and put in its place.
 
-A full disk, a crash or a power cut leaves the old file or the new one. The temporary name holds the writer's process
-id, so that what a killed process left can be told from what a running one writes.
+A full disk, a crash or a power cut leaves the old file or the new one. Who writes holds a lock of the temporary file,
+so that what a killed process left can be told from what a running one writes, also in another container. Its name tells
+the computer: not every file system shows locks of others.
 """
 
 import errno
+import hashlib
 import os
+import re
 import stat
 import sys
 import time
@@ -16,15 +19,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 if sys.platform != "win32":
+    import fcntl
     import resource
 
 SUFFIX = ".part"
 MOST_OPEN = 4096  # files at once: a prepared model has one for each layer, and a server one for each client
-MOST_PROCESSES = 1 << 31  # no system has larger numbers for them, nor takes any
+ABANDONED_SECONDS = 86_400.0  # without a write, of what another computer writes, or of what cannot be locked
 _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit the length of a name
 # Virus scanners and indexers of Windows hold new files open for a moment, and some of thousands for seconds.
 _TRIES, _PATIENT_TRIES = (10, 200) if os.name == "nt" else (1, 1)
 _PAUSE_SECONDS = 0.05
+# What stands before `SUFFIX`: of which computer, and a random number; earlier versions had the number of the process.
+_OURS = re.compile(r"(?P<computer>[0-9a-f]{6})-[0-9a-f]{8}|[0-9]{1,10}")
 
 NOT_ORDINARY = "Not an ordinary file"  # as the system would say it
 FileState = tuple[int, int]
@@ -66,11 +72,8 @@ class Replacement:
     def __init__(self, path: Path, mode: int = 0o666) -> None:
         """`mode`: the permissions of the new file, of which the umask takes its part."""
         self._path = path
-        self._beside = path.with_name(f"{path.name[:_NAME_LENGTH]}.{os.getpid()}{SUFFIX}")
         _sweep(path)
-        self._beside.unlink(missing_ok=True)  # left by a process of the same number; a link is never followed
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-        self.file: BinaryIO = os.fdopen(os.open(self._beside, flags, mode), "wb")
+        self._beside, self.file = _made_beside(path, mode)
 
     def write(self, content: bytes) -> None:
         """Add to it."""
@@ -79,13 +82,15 @@ class Replacement:
     def commit(self) -> None:
         """Put it in the old one's place; the old one is left if that fails."""
         try:
-            with self.file:
-                self.file.flush()
-                os.fsync(self.file.fileno())
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            if os.name == "nt":
+                self.file.close()  # nothing that is open is renamed there
             retried(lambda: self._beside.replace(self._path))
         except BaseException:
             self.discard()
             raise
+        self.file.close()  # and no lock before: nobody may take it for abandoned
         with suppress(OSError):  # the file is there; some file systems cannot synchronise a folder
             sync_folder(self._path.parent)
 
@@ -136,11 +141,11 @@ def remove(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the half-written files in a folder of our own, except those whose writers still run."""
+    """Remove the half-written files in a folder of our own, except those that somebody may still write."""
     for left in folder.glob(f"*{SUFFIX}"):
-        if _writer_of(left) is None:
+        if _mark_of(left) is None:
             left.unlink(missing_ok=True)
-    _remove_dead(folder, "*")
+    _remove_abandoned(folder, "*")
 
 
 def let_many_files_open() -> None:
@@ -166,33 +171,69 @@ def sync_folder(folder: Path) -> None:
 
 def _sweep(path: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left beside it."""
-    _remove_dead(path.parent, f"{escape(path.name[:_NAME_LENGTH])}.*")
+    _remove_abandoned(path.parent, f"{escape(path.name[:_NAME_LENGTH])}.*")
 
 
-def _remove_dead(folder: Path, pattern: str) -> None:
+def _remove_abandoned(folder: Path, pattern: str) -> None:
     for left in folder.glob(pattern + SUFFIX):
-        writer = _writer_of(left)
-        if writer is not None and not _is_running(writer):
-            with suppress(OSError):  # on Windows, if it is open after all
-                left.unlink()
+        mark = _mark_of(left)
+        if mark is not None:
+            with suppress(OSError):
+                _remove_unwritten(left, mark)
 
 
-def _writer_of(left: Path) -> int | None:
-    """The process that a temporary name tells; None if it tells none, and the file may be somebody else's."""
-    writer = left.name.removesuffix(SUFFIX).rpartition(".")[2]
-    return int(writer) if writer.isdecimal() and int(writer) < MOST_PROCESSES else None
+def _made_beside(path: Path, mode: int) -> tuple[Path, BinaryIO]:
+    """A new file in the folder of `path`, locked, and not removed before it was."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # a link is never followed
+    while True:
+        beside = path.with_name(f"{path.name[:_NAME_LENGTH]}.{_mark()}{SUFFIX}")
+        file = os.fdopen(os.open(beside, flags, mode), "wb")
+        _lock(file.fileno())
+        if beside.exists():
+            return beside, file
+        file.close()
 
 
-def _is_running(process: int) -> bool:
-    if os.name == "nt":
-        return False  # asking for a process there can end it; removing the file that it writes fails instead
+def _mark() -> str:
+    """What tells a temporary file from all others."""
+    return f"{_computer()}-{os.urandom(4).hex()}"
+
+
+def _computer() -> str:
+    """Six digits for this computer, or this container of it."""
+    name = "" if sys.platform == "win32" else os.uname().nodename
+    return hashlib.sha256(name.encode()).hexdigest()[:6]
+
+
+def _mark_of(left: Path) -> re.Match[str] | None:
+    """What marks a file as half written by us; None where nothing does, and it may be somebody else's."""
+    return _OURS.fullmatch(left.name.removesuffix(SUFFIX).rpartition(".")[2])
+
+
+def _remove_unwritten(left: Path, mark: re.Match[str]) -> None:
+    """Remove a half-written file that nobody writes any more. Raises `OSError`, on Windows if it is open after all."""
+    is_old = time.time() - left.lstat().st_mtime > ABANDONED_SECONDS
+    if not is_old and mark["computer"] != _computer():
+        return
+    if sys.platform == "win32":
+        left.unlink()
+        return
+    descriptor = os.open(left, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)  # NFS locks what may be written
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        pass
-    return True
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        left.unlink()  # with the lock: who has just made it finds it gone, and makes another one
+    except OSError as error:
+        if is_old and not isinstance(error, BlockingIOError):  # no locks here
+            left.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Have others see that this file is being written, until it is closed."""
+    if sys.platform != "win32":  # there what is open cannot be removed
+        with suppress(OSError):  # some file systems have no locks: what is written there is told by its age alone
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def retried(act: Callable[[], object], patiently: bool = False) -> None:

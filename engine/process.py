@@ -186,9 +186,9 @@ class EngineProcess:
             return _no_count(question)
         from engine.text.prompt import count_tokens  # noqa: PLC0415  # what an engine has read by now
 
-        tokenizer, context_tokens = engine.tokenizer, engine.context_tokens
+        tokenizer, context_tokens, write = engine.tokenizer, engine.context_tokens, engine.write_pictures
         del engine
-        return count_tokens(tokenizer, question, context_tokens)
+        return count_tokens(tokenizer, question, context_tokens, write)
 
     def _send(self, event: Event) -> None:
         """Send, and wait until it is taken: who answers cannot run ahead of the application."""

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from engine.answering import Answering
-from engine.errors import Cancellation, Cancelled, CoppiceError
+from engine.errors import Cancellation, Cancelled, CoppiceError, UnrunnableError
 from engine.loading.kept.kept_texts import KeptTexts
 from engine.loading.learned import Learned
 from engine.loading.loaded_pair import LoadedPair
@@ -56,9 +56,10 @@ def _is_quick(loaded: LoadedPair) -> bool:
 
 
 def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) -> Iterator[Loading]:
-    """Answer questions until the time is spent, if it is due; yields progress. Raises `Cancelled`.
+    """Answer questions until the time is spent, if it is due; yields progress.
 
-    Where an answer fails, the first one that a person asks for tells why.
+    Raises `Cancelled`, and `UnrunnableError` where a model cannot be run at all. Where an answer fails otherwise,
+    the first one that a person asks for tells why.
     """
     if not is_due(loaded):
         return
@@ -72,7 +73,7 @@ def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) 
             prompt = write_prompt(loaded.pair.tokenizer, (ChatMessage("user", question),))
             for _ in Answering(loaded, prompt, options, Watcher(), is_trial=True).events(request):
                 cancellation.check()
-        except Cancelled:
+        except (Cancelled, UnrunnableError):
             raise
         except CoppiceError:
             return

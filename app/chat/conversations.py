@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QDate, QDateTime, QLocale, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
 from app.chat.archive.autosave import Autosave
@@ -26,7 +25,7 @@ from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.paths import is_folder
-from app.ui.actions import Actions
+from app.ui.actions import EMPTY, Actions, CommandAction
 from app.ui.file_dialogs import ask_for_files, ask_for_folder, ask_where
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
@@ -124,7 +123,7 @@ class Conversations(QObject):
         actions.import_folder.triggered.connect(self.import_folder)
         actions.export_all.triggered.connect(self.export_all)
         actions.deleted_chats.triggered.connect(self.show_deleted)
-        with_one: dict[QAction, Callable[[int], None]] = {
+        with_one: dict[CommandAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
             actions.duplicate_chat: autosave.duplicate,
             actions.delete_chat: self.delete,
@@ -137,11 +136,12 @@ class Conversations(QObject):
             action.triggered.connect(lambda _checked, act=act: act(self.chosen))
 
         def show_what_can_be_done() -> None:
+            lacks = tr(EMPTY) if autosave.record(self.chosen) is None else ""
             for action in with_one:
-                action.setEnabled(autosave.record(self.chosen) is not None)
-            if self.chosen == autosave.current:
-                actions.open_in_window.setEnabled(False)
-            actions.export_all.setEnabled(bool(autosave.records))
+                action.offer(lacks)
+            if self.chosen == autosave.current and not lacks:
+                actions.open_in_window.offer(tr("This chat is shown in this window."))
+            actions.export_all.offer("" if autosave.records else tr("There is no chat yet."))
 
         for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)

@@ -11,7 +11,8 @@ from app.chat.conversations import Conversations
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.panel import ChatPanel
-from app.ui.actions import Actions
+from app.i18n.translation import tr
+from app.ui.actions import EMPTY, Actions
 
 if TYPE_CHECKING:
     from app.chat.finding.finder import Finder
@@ -47,7 +48,7 @@ class FindingActions(QObject):
 
         def show_what_can_be_done() -> None:
             for action in (actions.find, actions.find_next, actions.find_previous):
-                action.setEnabled(not self._chat.conversation.is_empty)
+                action.offer(tr(EMPTY) if self._chat.conversation.is_empty else "")
 
         for changed in (self._chat.conversation_replaced, self._chat.turn_added):
             changed.connect(lambda *_: show_what_can_be_done())

@@ -9,9 +9,11 @@ from PySide6.QtWidgets import QWidget
 from app.chat.generation.controller import ChatController
 from app.chat.generation.counter import TokenCounter
 from app.chat.panel import ChatPanel
+from app.chat.view.message_tools import WAITS
 from app.engine.interface import Answerer
+from app.i18n.translation import tr
 from app.settings.store import SettingsFile
-from app.ui.actions import Actions
+from app.ui.actions import EMPTY, Actions
 
 if TYPE_CHECKING:
     from app.chat.generation.popover import GenerationPopover
@@ -81,4 +83,9 @@ class GenerationActions(QObject):
                 return
 
     def _show_what_can_be_done(self, actions: Actions) -> None:
-        actions.continue_answer.setEnabled(self._chat.can_continue)
+        chat = self._chat
+        waits = tr(WAITS) if chat.is_answering else ""
+        lacks = tr(EMPTY) if chat.conversation.is_empty else ""
+        actions.stop.offer("" if chat.is_answering else tr("No answer is being written."))
+        actions.regenerate.offer(waits or lacks)
+        actions.continue_answer.offer("" if chat.can_continue else waits or lacks or tr("The last answer is complete."))

@@ -23,7 +23,7 @@ MAX_FILES = 10_000
 _MAX_LISTING_BYTES = 16 << 20
 _CONFIGS = (
     "config.json", "generation_config.json", "tokenizer_config.json", "chat_template.json", "chat_template.jinja",
-    QUANTIZATION,
+    "preprocessor_config.json", "processor_config.json", QUANTIZATION,
 )  # fmt: skip
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -14,7 +14,7 @@ TOKENIZER_FILES = (
 )  # fmt: skip
 _SMALL = {
     *TOKENIZER_FILES, INDEX, "config.json", "generation_config.json", "tekken.json", "chat_template.jinja",
-    "chat_template.json", QUANTIZATION,
+    "chat_template.json", "preprocessor_config.json", "processor_config.json", QUANTIZATION,
 }  # fmt: skip
 _WEIGHTS = ".safetensors"
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors", re.ASCII)

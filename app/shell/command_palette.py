@@ -16,7 +16,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QFont, QKeyEvent, QPainter, QPalette, QTextLayout
+from PySide6.QtGui import QFont, QKeyEvent, QPainter, QPalette, QTextLayout
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -31,9 +31,10 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.settings.store import options
-from app.ui.actions import plain, shown_keys
+from app.system.plain_text import tip
+from app.ui.actions import CommandAction, plain, shown_keys
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import announce, label
 
 _WORD_START, _NEIGHBOUR, _LETTER = 8, 5, 1
 _BREAKS = frozenset(" -_/:(.›&")
@@ -100,7 +101,7 @@ _WHERE_FACTOR = 3  # letters that fit only what stands beside the name are worth
 class Entry:
     """One thing to do. `key` names it across sessions; `where` tells where else it is found, `keys` its shortcut.
 
-    `about`: further words that find it, and are not shown.
+    `about`: further words that find it, and are not shown; `hindrance`: why it cannot be done now, as a sentence.
     """
 
     key: str
@@ -108,8 +109,18 @@ class Entry:
     where: str
     keys: str
     run: Callable[[], object]
-    is_enabled: bool = True
+    hindrance: str = ""
     about: str = ""
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it can be done now."""
+        return not self.hindrance
+
+    @property
+    def beside(self) -> str:
+        """What stands beside the name: why it cannot be done, or where else it is found."""
+        return self.hindrance or self.where
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +139,13 @@ def found(entries: Sequence[Entry], wanted: str, recent: Sequence[str]) -> list[
     return [hit for _, hit in scored]
 
 
-def entry_of(action: QAction, menu: str) -> Entry:
+def entry_of(action: CommandAction, menu: str) -> Entry:
     """A command of the window; one that can be on or off tells which it is."""
     name = plain(action.text())
     if action.isCheckable():
         state = tr("{action} (now on)") if action.isChecked() else tr("{action} (now off)")
         name = state.format(action=name)
-    return Entry(action.objectName(), name, menu, shown_keys(action), action.trigger, action.isEnabled())
+    return Entry(action.objectName(), name, menu, shown_keys(action), action.trigger, action.hindrance)
 
 
 def option_entries(show: Callable[[str], object]) -> list[Entry]:
@@ -173,7 +184,7 @@ _PADDING, _GAP = 12, 14
 
 
 class HitModel(QAbstractListModel):
-    """The hits, for a view; what a screen reader says is name, place and shortcut."""
+    """The hits, for a view; what a screen reader says is name, place, shortcut, and why it cannot be done."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -190,12 +201,14 @@ class HitModel(QAbstractListModel):
         return 0 if parent.isValid() else len(self.hits)
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """The name; for screen readers the place and the shortcut too."""
+        """The name; for screen readers all there is to say; as a tip what may have no room beside the name."""
         entry = self.hits[index.row()].entry
         if role == Qt.ItemDataRole.DisplayRole:
             return entry.name
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join(filter(None, (entry.name, entry.where, entry.keys)))
+            return ", ".join(filter(None, (entry.name, entry.where, entry.keys, entry.hindrance)))
+        if role == Qt.ItemDataRole.ToolTipRole and entry.hindrance:
+            return tip(entry.hindrance)
         return None
 
     def flags(self, index: _Index) -> Qt.ItemFlag:
@@ -206,7 +219,7 @@ class HitModel(QAbstractListModel):
 
 
 class HitDelegate(QStyledItemDelegate):
-    """Name at the beginning, with the letters that fit in bold; where it is found after it, the shortcut at the end."""
+    """Name at the beginning, with the letters that fit in bold; `Entry.beside` after it, the shortcut at the end."""
 
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -238,8 +251,8 @@ class HitDelegate(QStyledItemDelegate):
         name_room = inner.width() - taken
         name_width = min(self._paint_name(painter, inner, hit, name_room, direction), name_room)
         beside = name_room - name_width - _GAP
-        if hit.entry.where and beside > metrics.averageCharWidth() * 6:
-            where = metrics.elidedText(hit.entry.where, Qt.TextElideMode.ElideRight, beside)
+        if hit.entry.beside and beside > metrics.averageCharWidth() * 6:
+            words = metrics.elidedText(hit.entry.beside, Qt.TextElideMode.ElideRight, beside)
             left = (
                 inner.left() + taken
                 if direction == Qt.LayoutDirection.RightToLeft
@@ -247,7 +260,7 @@ class HitDelegate(QStyledItemDelegate):
             )
             place = QRect(left, inner.top(), beside, inner.height())
             painter.setPen(muted)
-            painter.drawText(place, _aligned(Qt.AlignmentFlag.AlignLeft, direction), where)
+            painter.drawText(place, _aligned(Qt.AlignmentFlag.AlignLeft, direction), words)
         painter.restore()
 
     def _paint_name(self, painter: QPainter, inner: QRect, hit: Hit, room: int, direction: Qt.LayoutDirection) -> int:
@@ -377,6 +390,8 @@ class CommandPalette(QFrame):
         self.model.show_hits(hits)
         first = next((row for row, hit in enumerate(hits) if hit.entry.is_enabled), -1)
         self.list.setCurrentIndex(self.model.index(first) if first >= 0 else QModelIndex())
+        if hits and first < 0:
+            announce(self.list, f"{hits[0].entry.name}: {hits[0].entry.hindrance}")  # no key leads to it
         row = self.list.sizeHintForRow(0) if hits else 0
         most = max(_LEAST_ROWS, min(_MOST_ROWS, (self._window.height() - _AROUND) // row)) if row else 0
         self.list.setFixedHeight(row * min(len(hits), most) + 2)

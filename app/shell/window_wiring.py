@@ -85,8 +85,6 @@ class WindowWiring(QObject):
         window.chat_panel.composer.tray.passed_on.connect(window.open_file)
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
-        window.chat.answering_changed.connect(self._on_answering_changed)
-        window.chat.conversation_replaced.connect(lambda _: self._on_answering_changed(window.chat.is_answering))
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
         window.chat_panel.view.branch_requested.connect(window.conversations.branch)
         autosave = window.conversations.autosave
@@ -192,7 +190,6 @@ class WindowWiring(QObject):
             window.library,
             lambda name: program.preferences.open(program.models.tokens, name),
         )
-        self._on_answering_changed(False)
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 
@@ -200,16 +197,11 @@ class WindowWiring(QObject):
         self._window.notices.dismiss(ENGINE_NOTICE)
 
     def _on_library_state(self, state: EngineState) -> None:
-        self._window.actions_.unload.setEnabled(state.ready)
+        self._window.actions_.unload.offer("" if state.ready else tr("No model is loaded."))
 
     def _on_engine_state(self, state: EngineState) -> None:
         if state.ready or state.busy:
             self._window.notices.dismiss(EMPTY_NOTICE)
-
-    def _on_answering_changed(self, answering: bool) -> None:
-        window = self._window
-        window.actions_.stop.setEnabled(answering)
-        window.actions_.regenerate.setEnabled(not answering and not window.chat.conversation.is_empty)
 
     def _on_chats_triggered(self, shown: bool) -> None:
         self._window.chats_dock.setVisible(shown)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtWidgets import QMainWindow, QMenu
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -116,15 +117,32 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
 """The commands by the titles of their menus, which the command palette shows too; None is a line between two groups."""
 
 
+EMPTY = mark("This chat is empty.")  # what hinders commands that are for a chat, or what is in it
+
+
+class CommandAction(QAction):
+    """The action of a command. `hindrance`: why it cannot be carried out now, as a sentence; empty where it can be."""
+
+    hindrance = ""
+
+    def offer(self, hindrance: str = "") -> None:
+        """Have it be on, or off for this reason, which its tooltip and the palette tell; see `app.ui.widgets.offer`."""
+        self.hindrance = hindrance
+        self.setEnabled(not hindrance)
+        told = f"{plain(self.text())} ({shown_keys(self)})"
+        self.setToolTip(tip(f"{told}\n{hindrance}" if hindrance else told))
+
+
 class Actions:
     """The actions of the window, by the names of their commands; who carries a command out registers for it."""
 
     def __init__(self, window: QMainWindow) -> None:
-        self._menus: dict[QAction, str] = {}
+        self._menus: dict[CommandAction, str] = {}
         self.everywhere: list[QAction] = []
-        self._actions: dict[str, QAction] = {}
+        self._actions: dict[str, CommandAction] = {}
         for title, commands in MENUS.items():
             menu = window.menuBar().addMenu(tr(title))
+            menu.aboutToShow.connect(partial(_tell_hindrances, menu))
             for command in commands:
                 if command is None:
                     menu.addSeparator()
@@ -135,7 +153,7 @@ class Actions:
                         self.everywhere.append(action)
                     self._menus[action] = plain(tr(title))
 
-    def __getattr__(self, name: str) -> QAction:
+    def __getattr__(self, name: str) -> CommandAction:
         try:
             return self._actions[name]
         except KeyError:
@@ -147,7 +165,7 @@ class Actions:
             self._actions[name].triggered.connect(handler)
 
     @property
-    def commands(self) -> tuple[tuple[QAction, str], ...]:
+    def commands(self) -> tuple[tuple[CommandAction, str], ...]:
         """Every action with the title of the menu that it stands in; `objectName` names it across sessions."""
         return tuple(self._menus.items())
 
@@ -162,8 +180,13 @@ class Actions:
         return tuple((each, str(each.data())) for each in self._menus if each.data())
 
 
-def _action(command: Command, window: QMainWindow) -> QAction:
-    action = QAction(tr(command.text), window)
+def _tell_hindrances(menu: QMenu) -> None:
+    """The tips of the others say nothing that does not stand in the menu."""
+    menu.setToolTipsVisible(not all(each.isEnabled() for each in menu.actions()))
+
+
+def _action(command: Command, window: QMainWindow) -> CommandAction:
+    action = CommandAction(tr(command.text), window)
     action.setObjectName(command.name)
     action.setData(command.icon)
     action.setCheckable(command.checkable)
@@ -171,7 +194,7 @@ def _action(command: Command, window: QMainWindow) -> QAction:
     action.setAutoRepeat(command.repeats)
     action.setMenuRole(command.role)
     action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])
-    action.setToolTip(tip(f"{plain(tr(command.text))} ({shown_keys(action)})"))
+    action.offer()
     window.addAction(action)
     return action
 

@@ -11,6 +11,8 @@ from engine.errors import InputError
 from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
 
 RAW_HELP = "prompts as they stand, without a chat template"
+MESSAGES_HELP = 'a JSON list of {"role", "content"}, pictures as OpenAI has them, or as files; - for stdin'
+IMAGE_HELP = "a picture before the prompt, for models that read pictures; may be repeated"
 SAMPLES_HELP = "independent answers, with the seeds S, S+1, ... (default: %(default)s)"
 DECAY_HELP = "SpecExec's frontier: factor of a level's probability (default: %(default)s)"
 MIN_P_HELP = "only tokens at least P times as likely as the likeliest (default: off)"
@@ -60,8 +62,9 @@ def build_parser() -> Parser:
 def _add_generate(parser: Parser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", metavar="TEXT", help="one user message; - reads it from stdin")
-    source.add_argument("--messages", metavar="FILE", help='a JSON list of {"role", "content"}; - for stdin')
+    source.add_argument("--messages", metavar="FILE", help=MESSAGES_HELP)
     source.add_argument("--token-ids", metavar="1,2,3", help="raw token ids, without a chat template")
+    parser.add_argument("--image", action="append", default=[], metavar="FILE", help=IMAGE_HELP)
     parser.add_argument("--raw", action="store_true", help=RAW_HELP)
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help=SAMPLES_HELP)

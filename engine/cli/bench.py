@@ -14,9 +14,10 @@ import transformers
 from engine import __version__, accelerator
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders, our_options, temperatures
+from engine.cli.messages import read_messages
 from engine.cli.model_options import load_options
 from engine.cli.progress import say, tell
-from engine.cli.session import Session, origin_of, parse_json, read_messages, read_text
+from engine.cli.session import Session, origin_of, parse_json, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS

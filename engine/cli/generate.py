@@ -5,13 +5,15 @@ import json
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TextIO
 
 from engine import accelerator
 from engine.cli.arguments import generate_options
+from engine.cli.messages import read_messages, read_pictures
 from engine.cli.model_options import load_options
 from engine.cli.progress import print_json, say, tell
-from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, parse_json, read_messages, read_text
+from engine.cli.session import STDIN, CollectedAnswer, Session, origin_of, parse_json, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
@@ -23,6 +25,8 @@ def generate(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input."""
     if arguments.samples < 1:
         raise InputError(f"{arguments.samples} samples are too few.", "Give at least 1.")
+    if arguments.image and arguments.prompt is None:
+        raise InputError("An --image goes with a --prompt.", "Name pictures of messages in their own file.")
     options = [
         generate_options(arguments, arguments.method, arguments.budget, arguments.seed + sample)
         for sample in range(arguments.samples)
@@ -148,11 +152,12 @@ def _count(number: int, one: str, several: str) -> str:
 def _read_chat(arguments: argparse.Namespace) -> list[ChatMessage]:
     if arguments.messages is not None:
         origin = origin_of(arguments.messages)
-        return read_messages(parse_json(read_text(arguments.messages), origin), origin)
+        folder = Path() if arguments.messages == STDIN else Path(arguments.messages).parent
+        return read_messages(parse_json(read_text(arguments.messages), origin), origin, folder)
     prompt = read_text(STDIN).rstrip("\r\n") if arguments.prompt == STDIN else arguments.prompt
     if not prompt.strip():
         raise InputError("The prompt is empty.", "Write something first.")
-    return [ChatMessage("user", prompt)]
+    return [ChatMessage("user", prompt, pictures=read_pictures(arguments.image))]
 
 
 def _parse_ids(text: str) -> list[int]:

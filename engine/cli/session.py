@@ -58,8 +58,14 @@ class Session:
     def prompt(self, chat: Sequence[ChatMessage], is_raw: bool) -> Prompt:
         """The messages as the chat template has them, or their texts as they stand.
 
-        Raises `InputError` where there is nothing to answer, or nothing to read.
+        Raises `InputError` where there is nothing to answer, nothing to read, or pictures for a model that reads none.
         """
+        has_pictures = any(message.pictures for message in chat)
+        if has_pictures and is_raw:
+            raise InputError("A prompt as it stands cannot show pictures.", "Leave out --raw.")
+        if has_pictures and not self.engine.reads_pictures:
+            words = self.engine.no_pictures or "The model reads no pictures."
+            raise InputError(words, "Leave them out, or choose a target that reads pictures.")
         if not is_raw:
             return self.engine.prompt(chat)
         prompt = self.engine.raw_prompt("\n".join(message.content for message in chat))
@@ -115,21 +121,6 @@ class Session:
         """The complete answer."""
         *_, (_, answer) = self.answer(prompt, options)
         return answer
-
-
-def read_messages(value: Any, origin: str) -> list[ChatMessage]:
-    """Checked messages from parsed JSON; raises `InputError` naming `origin`."""
-    shape = 'a list like [{"role": "user", "content": "Hello"}]'
-    if not isinstance(value, list) or not value:
-        raise InputError(f"{origin} holds no messages.", f"Give {shape}.")
-    messages = []
-    for item in value:
-        fields = item if isinstance(item, dict) else {}
-        role, content = fields.get("role"), fields.get("content")
-        if role not in ("system", "user", "assistant") or not isinstance(content, str):
-            raise InputError(f"{origin} holds something that is not a message.", f"Give {shape}.")
-        messages.append(ChatMessage(role, content))
-    return messages
 
 
 def parse_json(text: str, origin: str) -> Any:

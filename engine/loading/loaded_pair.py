@@ -1,7 +1,7 @@
 """Loads both models of a pair, and says what is loaded and where it is."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.compiling.needed import compile_missing
+from engine.loading.first_passes import FirstPasses
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
@@ -35,6 +36,7 @@ from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
 from engine.loading.rates import remember_answer
+from engine.loading.sights import Sights, sights_of
 from engine.loading.store import cache_root, compiled_folder
 from engine.loading.ways import small_trees
 from engine.model.checkpoint import Checkpoint
@@ -60,8 +62,10 @@ from engine.speculation.interfaces import Scorer
 from engine.speculation.limited_draft import LimitedDraft
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured, MethodInputs
+from engine.speculation.text_draft import TextDraft
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
+from engine.text.prompt import Prompt
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import gib, memory_now
 from engine.weights.planning.needs import Workload
@@ -77,9 +81,9 @@ class LoadedPair:
     """Target and draft, ready to run.
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
-    `texts`: what was read before the present one; `translation`: of the target's tokens for a draft with another
-    vocabulary; `merged`: heads that draft beside a draft model; `routing`: of the target's last pass, if it is a
-    mixture, and what is known of it.
+    `texts`: what was read before the present one; `pictures`: how those in texts are read; `translation`: of the
+    target's tokens for a draft with another vocabulary; `merged`: heads that draft beside a draft model; `routing`: of
+    the target's last pass, if it is a mixture, and what is known of it.
     """
 
     pair: Pair
@@ -91,34 +95,43 @@ class LoadedPair:
     learned: Learned
     limit: TreeLimit
     texts: KeptTexts
+    pictures: Sights
     translation: Translation | None = None
     merged: HeadContext | None = None
     routing: RoutingRecord | None = None
     mixture: Mixture | None = None
+    first_passes: FirstPasses = field(default_factory=FirstPasses)
 
     @property
     def stream(self) -> LayerStream | None:
         """What brings the target's layers; None where all of them are resident."""
         return self.weights.stream
 
-    def guarded(self, conversation: str) -> tuple[Scorer, Scorer | None]:
+    def guarded(self, conversation: str, prompt: Prompt) -> tuple[Scorer, Scorer | None]:
         """Target and draft as the rounds of one answer use them, the draft as a scorer of the target's tokens.
 
         A pass that runs out of memory raises `OutOfMemory`, and frees it. No draft where nothing drafts.
-        `conversation`: what the answer belongs to, see `GenerateOptions`.
+        `conversation`: what the answer belongs to, see `GenerateOptions`. `prompt`: what is to be read, with its
+        pictures.
         """
         self.texts.begin(conversation)
-        target = GuardedContext(self.target, say("the target"), self.texts)
+        is_seen_by_draft = self.pictures.show(self.target, self.draft, prompt.tokens, prompt.pictures)
+        target = self._tried(GuardedContext(self.target, say("the target"), self.texts), self.pair.target)
         if self.draft is None:
             return target, None
         has_own = not isinstance(self.draft, SharedContext)
         own = GuardedContext(self.draft, say("the draft"), self.texts if has_own else None)
-        limited = self._limited(own, self.draft)
+        limited = self._limited(self._tried(own, self.pair.draft or self.pair.target), self.draft)
         draft = TranslatedDraft(limited, self.translation) if self.translation else limited
+        if not is_seen_by_draft:
+            draft = TextDraft(draft)
         if self.merged is None:
             return target, draft
         heads = GuardedContext(self.merged, say("the draft"), self.texts)
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    def _tried(self, scorer: Scorer, checkpoint: Checkpoint) -> Scorer:
+        return self.first_passes.of(scorer, checkpoint.name, self.target.network.device)
 
     def _limited(self, scorer: Scorer, draft: Context) -> Scorer:
         """What scores as the draft, held to its positions where the text may become longer than these.
@@ -217,7 +230,9 @@ class LoadedPair:
         plan = self.weights.plan
         kept_bytes = sum(plan.layer_bytes) + plan.bytes.rest if self.weights.stored_as else 0
         target = _described(self.pair.target, self.target.network, self.weights.stored_as, kept_bytes)
-        for note in filter(None, (pageable_note(share), plan.note)):
+        reads_text_alone = self.pictures.reason and reads_more_than_text(self.pair.target.config)
+        unread = say("Pictures and sound are not read.") if reads_text_alone else ""
+        for note in filter(None, (unread, pageable_note(share), plan.note)):
             target = replace(target, note=joined((target.note, note)))
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if draft and isinstance(self.draft, HeadContext):
@@ -238,6 +253,8 @@ class LoadedPair:
             residence=_residence(self.weights.plan, share),
             common_tokens=self.pair.common_tokens,
             small_trees=small_trees(self.pair.identity, self.target.network.device, plan) if self.draft else "",
+            reads_pictures=not self.pictures.reason,
+            no_pictures=self.pictures.reason,
         )
 
 
@@ -317,13 +334,13 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device), plan.kv_form))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        if texts is None:
-            texts = KeptTexts(0)
-        else:
+        if texts is not None:
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(
-            pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts, translation, heads,
+            pair, weights, target, draft, plan.context_tokens, good, learned, limit,
+            KeptTexts(0) if texts is None else texts,
+            sights_of(pair, target, draft, cancellation.check), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip
@@ -382,7 +399,6 @@ def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "", ke
         bytes=kept_bytes or sum(map(held_bytes, network.model.parameters())),
         weights=stored_as or kept_in or name_of(network.dtype),
         device=str(network.device),
-        note=say("Pictures and sound are not read.") if reads_more_than_text(checkpoint.config) else "",
     )
 
 

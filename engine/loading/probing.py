@@ -11,6 +11,7 @@ import torch
 import transformers
 
 from engine import __version__
+from engine.loading.first_passes import NETWORK_FAULTS
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.loading.preparation import source_fingerprint
 from engine.loading.store import CacheFile, cache_root
@@ -26,9 +27,6 @@ from engine.protocol.sentences import from_json, say, to_json
 NAME = "families.json"
 VERSION = 1
 PROBED, REFUSED = "probed", "refused"
-
-# What transformers' networks raise for a mask, a cache or positions that they do not know.
-NETWORK_FAULTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RuntimeError)
 
 
 def require_not_refused(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, options: LoadOptions) -> None:

@@ -81,7 +81,7 @@ class Architecture:
         """The network with shapes and number types but without weights; raises `ModelError` if it cannot be made."""
         try:
             config = deepcopy(self.config)  # from_config writes the number type into what it is given
-            with torch.device("meta"), _few_parts(self.name):
+            with torch.device("meta"), few_parts(self.name):
                 model = self.model_class._from_config(config, dtype=dtype, attn_implementation=self.attention)
         except CONFIG_FAULTS as error:
             raise unloadable(self.name, error) from error
@@ -123,7 +123,7 @@ module.register_module_parameter_registration_hook(_count_part)
 
 
 @contextmanager
-def _few_parts(name: str) -> Iterator[None]:
+def few_parts(name: str) -> Iterator[None]:
     """Raise `ModelError` where a network that is made inside has more than `MOST_PARTS`."""
     _parts.left = MOST_PARTS
     try:
@@ -144,7 +144,7 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
     """
     if (reason := reason_against(checkpoint.config)) is not None:
         raise no_tree(checkpoint.name, reason)
-    config = _make_config(checkpoint)
+    config = make_config(checkpoint)
     kind = str(config.model_type)
     try:
         config = text_config(config)
@@ -207,7 +207,7 @@ def words_of(error: BaseException) -> str:
     return "".join(filter(str.isprintable, words))[:300].rstrip(" .:")
 
 
-def _make_config(checkpoint: Checkpoint) -> Any:
+def make_config(checkpoint: Checkpoint) -> Any:
     kind = str(checkpoint.config.get("model_type"))
     if kind not in transformers.CONFIG_MAPPING:
         hint = say("Models that bring their own code are not run.") if "auto_map" in checkpoint.config else ""

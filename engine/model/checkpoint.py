@@ -14,7 +14,7 @@ from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_na
 from engine.model.gguf.ollama import as_llama_cpp
 from engine.model.gguf.ollama_store import name_in_store
 from engine.model.json_file import read_json_object
-from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
+from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name, readable
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.protocol.heads import is_eagle3
 from engine.protocol.sentences import say, shown
@@ -39,8 +39,11 @@ QUANTIZATION = (
 COMPANIONS = (
     "added_tokens.json",
     "chat_template.jinja",
+    "chat_template.json",
     "generation_config.json",
     "merges.txt",
+    "preprocessor_config.json",
+    "processor_config.json",
     "special_tokens_map.json",
     "tokenizer.json",
     "tokenizer.model",
@@ -228,12 +231,12 @@ def open_checkpoint(source: str, *, role: ModelRole = "target") -> Checkpoint:
     tensors = dict(text_tensors(config, weights.tensors))
     return Checkpoint(
         source=source,
-        name=folder.name,
+        name=readable(folder.name),
         folder=folder.path,
         config=MappingProxyType(config),
         shards=weights.shards,
         tensors=MappingProxyType(tensors),
-        packed=find_packed(folder.name, config, tensors),
+        packed=find_packed(readable(folder.name), config, tensors),
     )
 
 
@@ -262,7 +265,7 @@ def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, 
 
     shards = tuple(folder.file(shard) for shard in shard_names(name))
     header = read_gguf(shards, sizes)
-    called = _called(source, name, header)
+    called = readable(_called(source, name, header))
     header = as_llama_cpp(header, called)
     contents = contents_of(header, called)
     return Checkpoint(

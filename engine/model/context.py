@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 import torch
@@ -19,9 +19,10 @@ from engine.model.passes import tree_attention
 from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.passes.kept_text import KeptText
 from engine.model.passes.layer_hooks import KnownHook
-from engine.model.passes.sight import Sight
+from engine.model.passes.sight import Blocks, Sight
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
+from engine.model.pictures.shown import ShownPictures
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
@@ -76,8 +77,18 @@ class Context:
         self._turned = TurnedTokens(network.rope) if network.rope else None
         self._graphs = GraphedPasses(network, self._cache, self._masks, graphs, self._compute) if graphs else None
         self._between_layers = between_layers
+        self._pictures: ShownPictures | None = None
         for layer in network.layers:
             layer.register_forward_pre_hook(KnownHook(lambda _inputs: between_layers(), "once"))
+
+    @property
+    def pictures(self) -> ShownPictures | None:
+        """Those in the text that is read; without them a network reads something that says nothing in their place."""
+        return self._pictures
+
+    def show(self, pictures: ShownPictures | None) -> None:
+        """From now on the text has these pictures."""
+        self._pictures = pictures
 
     @property
     def pass_rows(self) -> int:
@@ -122,21 +133,21 @@ class Context:
             self._turned.begin(common, anchor=len(tokens) + 1)
         if common < len(tokens):
             self._cache.states.remember()  # the end of a turn, as far as it stays
-        for begin in range(common, len(tokens), self.pass_rows):
-            self._prefill_rows(list(tokens[begin : begin + self.pass_rows]))
+        for begin, end in pairwise([common, *self._ends(tokens, common, self.pass_rows)]):
+            self._prefill_rows(list(tokens[begin:end]))
         self._cache.states.remember()
         return common
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens at the beginning of `tokens` are committed already, as `prefill` would compute them."""
-        common = same_tokens(self.tokens, tokens)
+        common = self._unparted(tokens, same_tokens(self.tokens, tokens))
         if self._turned is not None:
             common = min(common, self._turned.fitting(len(tokens) + 1))
         return self._cache.states.nearest(common)
 
     def common_with(self, kept: KeptText, tokens: Sequence[int]) -> int:
         """As `common`, if `kept` were what is committed."""
-        common = same_tokens(kept.tokens, tokens)
+        common = self._unparted(tokens, same_tokens(kept.tokens, tokens))
         if self._turned is not None and kept.turned is not None:
             common = min(common, self._turned.fitting(len(tokens) + 1, kept.turned))
         return kept.states.nearest(common) if kept.states else common
@@ -298,19 +309,29 @@ class Context:
 
     def _read(self, tokens: Sequence[int], begin: int) -> None:
         """Passes over `tokens` from `begin` on, which is where the cache ends; at most `pass_rows` in each."""
-        for start in range(begin, len(tokens), self.pass_rows):
-            rows = tokens[start : start + self.pass_rows]
-            if len(rows) > self.prefill_rows:
-                self._read_in_one_pass(rows, start)
+        for start, end in pairwise([begin, *self._ends(tokens, begin, self.pass_rows)]):
+            rows = tokens[start:end]
+            blocks = self.pictures.blocks(tokens, start, end) if self.pictures else None
+            if len(self._ends(rows, 0, self.prefill_rows)) > 1:
+                self._read_in_one_pass(rows, start, blocks)
                 continue
             self._begin_chain(len(rows))
-            self._forward(rows, Sight.of_text(start, start + len(rows)), last=1)
+            self._forward(rows, Sight.of_text(start, end, blocks), last=1)
             self._cache.states.commit(len(rows))
 
-    def _read_in_one_pass(self, tokens: Sequence[int], begin: int) -> None:
+    def _ends(self, tokens: Sequence[int], begin: int, size: int) -> list[int]:
+        """Where passes of at most `size` rows over `tokens` from `begin` on end, or chunks of one."""
+        if self.pictures is not None:
+            return self.pictures.ends(tokens, begin, size)
+        return [*range(begin + size, len(tokens), size), len(tokens)] if begin < len(tokens) else []
+
+    def _unparted(self, tokens: Sequence[int], length: int) -> int:
+        return length if self.pictures is None else self.pictures.unparted(tokens, length)
+
+    def _read_in_one_pass(self, tokens: Sequence[int], begin: int, blocks: Blocks | None) -> None:
         """One pass over `tokens`, `prefill_rows` of them at a time in every layer."""
-        network, size = self.network, self.prefill_rows
-        whole = PromptPass(network, self._cache, self._masks, begin, len(tokens), size, self._between_layers)
+        network, ends = self.network, self._ends(tokens, 0, self.prefill_rows)
+        whole = PromptPass(network, self._cache, self._masks, begin, ends, self._between_layers, blocks)
         with whole.running():
             self._pass(tokens, torch.arange(begin, begin + len(tokens)), whole.attention_mask, last=1)
 
@@ -342,7 +363,7 @@ class Context:
             with in_own_thread() if self._is_light(len(tokens)) else in_all_threads():
                 return self._pass(tokens, sight.query_positions, mask, last)
 
-        if self._graphs is None or self._graphs.is_plain:
+        if self._graphs is None or self._graphs.is_plain or self.pictures is not None:
             return plain()
         self._between_layers()
         return self._graphs.score(self._readable(tokens), sight, last, plain)
@@ -361,15 +382,17 @@ class Context:
 
     @torch.inference_mode()
     def _pass(self, tokens: Sequence[int], positions: Tensor, mask: Any, last: int) -> Tensor:
-        device = self.network.device
-        with self._turning(positions):
+        device, pictures = self.network.device, self.pictures
+        placed = positions[None] if pictures is None else pictures.placed(positions)
+        with self._turning(positions), self._shown(tokens) as shown:
             logits = self._run(
                 torch.tensor([self._readable(tokens)]).to(device, non_blocking=True),
                 positions,
                 last,
-                position_ids=positions[None].to(device, non_blocking=True),
+                position_ids=placed.to(device, non_blocking=True),
                 attention_mask=mask,
                 **self.network.cached(self._cache),
+                **shown,
             )
         # The next step reads the logits anyway, and the stopwatch then measures the pass. Not the whole device, whose
         # other streams copy the next layers meanwhile.
@@ -384,8 +407,17 @@ class Context:
 
     def _readable(self, tokens: Sequence[int]) -> list[int]:
         """The ids that the network has; an embedding must never be asked for another one."""
-        network = self.network
-        return [token if token < network.vocabulary else network.substitute for token in tokens]
+        network, pictures = self.network, self.pictures
+        other = network.substitute
+        if pictures is not None and pictures.stand_in is not None and pictures.stand_in < network.vocabulary:
+            other = pictures.stand_in
+        return [token if token < network.vocabulary else other for token in tokens]
+
+    def _shown(self, tokens: Sequence[int]) -> AbstractContextManager[dict[str, Any]]:
+        """The pictures among the tokens of a pass; what else the network takes of them."""
+        if self.pictures is None:
+            return nullcontext({})
+        return self.pictures.in_pass(self.network.model.get_input_embeddings(), tokens)
 
     def _turning(self, positions: Tensor) -> AbstractContextManager[None]:
         """Rotary embeddings by the length at each row, where they depend on it."""
@@ -423,6 +455,11 @@ class SharedContext(Context):
         for layer in network.layers:
             if id(layer) not in shared:
                 layer.register_forward_pre_hook(KnownHook(lambda _inputs: between_layers(), "once"))
+
+    @property
+    def pictures(self) -> ShownPictures | None:
+        """The host's."""
+        return self._host.pictures
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Nothing to compute: the host has read `tokens`, and nothing else."""

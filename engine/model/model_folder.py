@@ -17,6 +17,7 @@ EMBEDDED_MODELS = Path(__file__).parents[2] / "resources" / "models"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 GGUF, MAGIC = ".gguf", b"GGUF"
+REPLACED = "\ufffd"  # in place of bytes that are no text
 HUB_FOLDER_PREFIX = "models--"
 
 
@@ -44,12 +45,22 @@ def find_model(source: str, role: ModelRole) -> Path:
     repo, variant = split_source(source)
     if variant:
         return _cached_variant(repo, variant)
+    if readable(source) != source or REPLACED in source:
+        raise ModelError(
+            say("There is no model {folder}.", folder=shown(readable(source))),
+            say("Its path has bytes that are no UTF-8 text, which not every program hands on: rename what has them."),
+        )
     if source.lower().endswith(GGUF):
         raise ModelError(say("There is no file {file}.", file=shown(source)), say("Check the path."))
     raise ModelError(
         say("There is no model folder {folder}.", folder=shown(source)),
         say("Check the path, or give a hub id like 'org/name'."),
     )
+
+
+def readable(name: str) -> str:
+    """The name of a file or a folder as text: systems allow names that no UTF-8 is, and clients are told them."""
+    return name.encode(errors="replace").decode()
 
 
 def _is_gguf(path: Path) -> bool:

@@ -11,6 +11,7 @@ MOST_TURNS = 1 << 14  # items or messages
 MOST_PARTS = 1 << 12  # of one message
 MOST_TOOLS = 1024
 MOST_TOKENS = 1 << 31
+MOST_TEXT = 12 << 20  # characters of a conversation: 8 MiB of JSON may be written again with more spaces
 
 Text = Annotated[str, StringConstraints(max_length=1 << 24)]
 Name = Annotated[str, StringConstraints(max_length=256)]

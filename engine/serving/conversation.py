@@ -1,26 +1,40 @@
 """A conversation put together from what clients send: every API cuts its turns in another way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Role
+from engine.protocol.pictures import MOST_PICTURES
 from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Text
 from engine.serving.endpoints.sampling_fields import Asked
+from engine.serving.pictures import SentPicture
 
 Speaker = Literal["system", "user", "assistant"]
 
 BETWEEN = "\n\n"  # two texts of the same turn
-IMAGES = frozenset({"image", "image_url", "input_image"})
+PICTURES = frozenset({"image", "image_url", "input_image"})
 OTHER_MEDIA = frozenset(
     {"audio", "input_audio", "audio_url", "video", "input_video", "video_url", "file", "input_file", "document"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text and the pictures in it, in their order."""
+
+    text: str = ""
+    pictures: tuple[SentPicture, ...] = ()
+
+    def behind(self, text: str) -> "Told":
+        """The same with a text before it."""
+        return Told(text + self.text, tuple(replace(each, at=len(text) + each.at) for each in self.pictures))
 
 
 @dataclass(slots=True)
@@ -30,13 +44,22 @@ class _Turn:
     thought: str = ""
     calls: list[ToolCall] = field(default_factory=list)
     answers: ToolCall | None = None
+    pictures: list[SentPicture] = field(default_factory=list)
+    length: int = 0  # of all texts, and of what stands between them
+
+    def add(self, told: Told) -> None:
+        if told.text:
+            self.length += len(BETWEEN) if self.texts else 0
+            self.texts.append(told.text)
+        self.pictures += [replace(each, at=self.length + each.at) for each in told.pictures]
+        self.length += len(told.text)
 
 
 class Conversation:
     """Collects what is said, in its order; what the same speaker says next belongs to the same turn.
 
     The results of tools are a turn each. Reasoning stands before the answer that it led to, between the model's marks,
-    as in the text of answers: the template keeps it or leaves it out.
+    as in the text of answers: the template keeps it or leaves it out. Pictures are shown by the user and by tools.
     """
 
     def __init__(self, marks: Marks) -> None:
@@ -45,10 +68,15 @@ class Conversation:
         self._turns: list[_Turn] = []
         self._calls: dict[str, ToolCall] = {}
         self._thought = ""
+        self._pictures = 0
 
-    def say(self, speaker: Speaker, text: str) -> None:
-        """Somebody says something, which may be empty."""
-        self._turn_of(speaker).texts.append(text)
+    def say(self, speaker: Speaker, told: Told) -> None:
+        """Somebody says something, which may be empty. Raises `InputError` for pictures of others than the user."""
+        if told.pictures and speaker != "user":
+            words = say("Pictures are shown by the user, or come back from tools.")
+            raise InputError(words, say("Send them in a message of the user."))
+        self._count(told)
+        self._turn_of(speaker).add(told)
 
     def think(self, text: str) -> None:
         """The assistant reasons; forgotten unless it begins its turn with that."""
@@ -59,18 +87,26 @@ class Conversation:
         self._calls[call.id] = call
         self._turn_of("assistant").calls.append(call)
 
-    def give_back(self, call: str, text: str) -> None:
+    def give_back(self, call: str, told: Told) -> None:
         """What a tool gave back to the call with this id. Raises `InputError` where nobody made it."""
         if call not in self._calls:
             words = say("A result is for the call {name}, which is not in the conversation.", name=shown(call))
             raise InputError(words, say("Send the turn that made the call, too."))
         self._thought = ""
-        self._turns.append(_Turn("tool", [text], answers=self._calls[call]))
+        self._count(told)
+        self._turns.append(_Turn("tool", answers=self._calls[call]))
+        self._turns[-1].add(told)
 
     @property
     def chat(self) -> tuple[ChatMessage, ...]:
-        """The turns so far."""
+        """The turns so far; long pictures take a while. Raises `InputError` for pictures that are no base64."""
         return tuple(map(self._written, self._turns))
+
+    def _count(self, told: Told) -> None:
+        self._pictures += len(told.pictures)
+        if self._pictures > MOST_PICTURES:
+            words = say("The conversation has more than {most} pictures.", most=MOST_PICTURES)
+            raise InputError(words, say("Leave out the oldest ones."))
 
     def _turn_of(self, speaker: Speaker) -> _Turn:
         thought, self._thought = self._thought if speaker == "assistant" else "", ""
@@ -79,12 +115,13 @@ class Conversation:
         return self._turns[-1]
 
     def _written(self, turn: _Turn) -> ChatMessage:
-        text = BETWEEN.join(filter(None, turn.texts))
+        text, pictures = BETWEEN.join(turn.texts), tuple(each.read() for each in turn.pictures)
         if turn.thought:
             text = f"{self._marks.begin.strip()}\n{turn.thought}\n{self._marks.end}{BETWEEN}{text}"
         if turn.answers:
-            return ChatMessage(turn.role, text, tool_call_id=turn.answers.id, name=turn.answers.name)
-        return ChatMessage(turn.role, text, tuple(turn.calls))
+            its = turn.answers
+            return ChatMessage(turn.role, text, tool_call_id=its.id, name=its.name, pictures=pictures)
+        return ChatMessage(turn.role, text, tuple(turn.calls), pictures=pictures)
 
 
 class TextPart(Asked):
@@ -92,6 +129,15 @@ class TextPart(Asked):
 
     type: Literal["text"]
     text: Text
+
+
+class PicturePart(Asked):
+    """A part of a message that shows a picture, in the words of an API."""
+
+    @property
+    def sent(self) -> SentPicture:
+        """The picture as it came."""
+        raise NotImplementedError
 
 
 class HasText(Protocol):
@@ -105,19 +151,41 @@ def texts_of(content: str | Sequence[HasText] | None) -> list[str]:
     return [content] if isinstance(content, str) else [part.text for part in content or ()]
 
 
-def refuse_media(part: object) -> object:
-    """The part of a message as it is; raises `InputError` for what no model here can read."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if isinstance(kind, str) and kind in IMAGES:
-        raise InputError(say("Images cannot be read here."), say("Send text alone."))
-    if isinstance(kind, str) and kind in OTHER_MEDIA:
-        raise InputError(say("Sound, video and files cannot be read here."), say("Send text alone."))
-    return part
+def told_in(content: str | Sequence[HasText | PicturePart] | None, between: str = "") -> Told:
+    """A message's text and pictures; `between`: what stands between the texts of its parts that have any."""
+    if isinstance(content, str):
+        return Told(content)
+    texts, pictures, length = list[str](), list[SentPicture](), 0
+    for part in content or ():
+        if isinstance(part, PicturePart):
+            pictures.append(replace(part.sent, at=length))
+        elif part.text:
+            length += len(part.text) + (len(between) if texts else 0)
+            texts.append(part.text)
+    return Told(between.join(texts), tuple(pictures))
 
 
-TextParts = Annotated[
-    list[Annotated[TextPart, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
-]
+def refuse_media(*known: str) -> BeforeValidator:
+    """Refuses parts of a message that no model here can read, and pictures in the words of another API.
+
+    `known`: the types of pictures that are.
+    """
+
+    def check(part: object) -> object:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind in PICTURES and kind not in known:
+            if known:
+                words = say("Pictures of the type {name} cannot be read here.", name=shown(kind))
+                raise InputError(words, say("Send them as {name}.", name=known[0]))
+            raise InputError(say("A picture cannot stand here."), say("Send text alone."))
+        if isinstance(kind, str) and kind in OTHER_MEDIA:
+            raise InputError(say("Sound, video and files cannot be read here."), say("Send text and pictures alone."))
+        return part
+
+    return BeforeValidator(check)
+
+
+TextParts = Annotated[list[Annotated[TextPart, refuse_media()]], Field(max_length=MOST_PARTS, fail_fast=True)]
 
 
 def only_tools(*kinds: str) -> BeforeValidator:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,11 +12,14 @@ from weakref import ReferenceType
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate, TemplateValues
 from engine.protocol.options import GenerateOptions
-from engine.protocol.sentences import say, shown
+from engine.protocol.sentences import Amount, say, shown
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import SECONDS_ALIVE, Alive, Step, answer
+from engine.serving.bounds import MOST_TEXT
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
+from engine.serving.guard.errors import ApiError
+from engine.serving.pictures import require_pictures_read
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
 
@@ -46,8 +49,13 @@ class Question:
         allowed = self.choice.allowed
         return tuple(tool for tool in self.tools if tool.name in allowed) if allowed else self.tools
 
-    def check(self) -> None:
-        """Raise `InputError` if a tool that is allowed is none of the request's."""
+    def check(self, engine: "Engine") -> None:
+        """Raise `InputError` for pictures that this engine cannot read, and if an allowed tool is none of these.
+
+        Raises `ApiError` (413) for too much text.
+        """
+        require_fit(self.chat, self.tools)
+        require_pictures_read(engine, self.chat)
         names = {tool.name for tool in self.tools}
         if unknown := [name for name in self.choice.allowed if name not in names]:
             words = say("There is no tool {name} to call.", name=shown(unknown[0]))
@@ -56,6 +64,15 @@ class Question:
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""
         return Generate(number, self.chat, self.options, self.offered, template_values=self.values)
+
+
+def require_fit(chat: Sequence[ChatMessage], tools: Sequence[Tool]) -> None:
+    """Raise `ApiError` for more text than a request may hold: objects in it may have base64 that is no picture."""
+    calls = sum(len(call.arguments) for turn in chat for call in turn.tool_calls)
+    told = sum(len(tool.parameters) + len(tool.description) for tool in tools)
+    if sum(len(turn.content) for turn in chat) + calls + told > MOST_TEXT:
+        words = say("The conversation has more than {most} characters.", most=Amount(f"{MOST_TEXT:,}"))
+        raise ApiError(413, words, say("Send less at once."), code="request_too_large")
 
 
 class FirstCall:
@@ -80,9 +97,10 @@ def _without_further_calls(pieces: list[Piece]) -> list[Piece]:
 async def held_to_its_choice(service: Service, question: Question) -> Question:
     """The question with a constraint that holds the calls of its answer to their tools' schemas.
 
-    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint that cannot be used.
+    Raises `InputError` for a choice of no tool, for tools that are none, for a constraint that cannot be used, and for
+    pictures that the model does not read.
     """
-    question.check()
+    question.check(service.desk.engine_for(question.made_for))
     tokenizer = service.desk.engine_for(question.made_for).tokenizer
     if not question.offered and question.choice.mode != "required":
         return question  # without waiting for a thread

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong, UnreadableError
+from engine.errors import (
+    Cancellation,
+    Cancelled,
+    CoppiceError,
+    InputError,
+    NoModel,
+    TooLong,
+    UnreadableError,
+    UnrunnableError,
+)
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
@@ -28,6 +37,7 @@ KINDS: dict[type[CoppiceError], FailureKind] = {
     NoModel: "no_model",
     TooLong: "too_long",
     UnreadableError: "internal",
+    UnrunnableError: "internal",
     InputError: "input",
 }
 
@@ -163,6 +173,7 @@ class Worker:
             self._unload()
             self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
+            _freeze()
             self._is_new = True
             return
         if isinstance(request, Unload):
@@ -182,8 +193,18 @@ class Worker:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed
         if engine:
             engine.close()
+            gc.unfreeze()
         del engine
-        gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
+        _freeze()  # a model and its hooks hold each other; the next one needs their memory now
+
+
+def _freeze() -> None:
+    """Collect what is garbage, and have later collections pass over what is left.
+
+    They would walk through all of torch and of a model, for 0.4 s, in which no thread answers anybody.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def failed_by(request: int, error: BaseException) -> Failed:

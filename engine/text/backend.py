@@ -62,6 +62,11 @@ class Backend:
             self._fast.no_padding()
 
     @property
+    def library(self) -> Any:
+        """The tokenizer itself, for what transformers does with it beside text."""
+        return self._library
+
+    @property
     def vocabulary(self) -> dict[str, int]:
         """Every token and its id, added ones included."""
         with self._told():

@@ -1,12 +1,15 @@
 """What the target reads before it answers, and whether it can."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.errors import InputError, TooLong
+from engine.picture_tokens import is_row, without_rows
 from engine.protocol.messages import ChatMessage, Count, Counted, TemplateValues
+from engine.protocol.pictures import Picture
 from engine.protocol.sentences import Amount, say
 from engine.protocol.tools import Tool
+from engine.text.picture_text import PictureText
 from engine.text.reasoning import Sign
 from engine.text.text_stream import ReasoningStream, TextStream
 from engine.text.tokenizer import Tokenizer
@@ -19,7 +22,8 @@ class Prompt:
 
     The last `begun` of the tokens are an answer that is continued. `thinks`: it continues inside the model's reasoning;
     `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it. `calls`:
-    the answer may call tools, so its text has the marks around calls.
+    the answer may call tools, so its text has the marks around calls. `pictures`: those whose rows are among the
+    tokens, in their order.
     """
 
     tokens: tuple[int, ...]
@@ -28,6 +32,7 @@ class Prompt:
     thinks: bool = False
     shown: str = ""
     calls: bool = False
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def answer(self) -> tuple[int, ...]:
@@ -36,12 +41,25 @@ class Prompt:
 
 
 def write_prompt(
-    tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
+    tokenizer: Tokenizer,
+    chat: Sequence[ChatMessage],
+    tools: Sequence[Tool] = (),
+    values: TemplateValues = (),
+    written: Sequence[PictureText] = (),
 ) -> Prompt:
-    """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
-    encoded = tokenizer.encode_whole(chat, tools, values)
-    tokens = (*encoded.opening, *encoded.answer)
-    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown, bool(tools))
+    """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer.
+
+    `written`: how the pictures of the conversation are, in their order.
+    """
+    encoded = tokenizer.encode_whole(chat, tools, values, written)
+    tokens, pictures = (*encoded.opening, *encoded.answer), pictures_of(chat)
+    begun, calls = len(encoded.answer), bool(tools)
+    return Prompt(tokens, tokenizer.chat_stop, begun, encoded.thinks, encoded.shown, calls, pictures)
+
+
+def pictures_of(chat: Sequence[ChatMessage]) -> tuple[Picture, ...]:
+    """The pictures of a conversation, in their order."""
+    return tuple(picture for message in chat for picture in message.pictures)
 
 
 def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) -> ReasoningStream:
@@ -57,20 +75,31 @@ def _is_in_header(tokenizer: Tokenizer, prompt: Prompt) -> bool:
     return next(filter(None, signs), None) is Sign.HEADER
 
 
-def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:
-    """How many tokens a prompt and texts have; a conversation that cannot be answered counts as 0."""
+def count_tokens(
+    tokenizer: Tokenizer,
+    question: Count,
+    context_tokens: int,
+    write: Callable[[Sequence[Picture]], Sequence[PictureText]],
+) -> Counted:
+    """How many tokens a prompt and texts have; a conversation that cannot be answered counts as 0.
+
+    `write` tells how pictures are written, and raises `InputError` for those that cannot be read.
+    """
     try:
-        tokens = len(tokenizer.encode_chat(question.chat))
+        tokens = len(tokenizer.encode_chat(question.chat, pictures=write(pictures_of(question.chat))))
     except InputError:
         tokens = 0
     return Counted(question.id, tokens, context_tokens, tuple(len(tokenizer.encode(text)) for text in question.texts))
 
 
-def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int) -> None:
+def require_readable(prompt: Prompt, vocabulary: int, context_tokens: int) -> None:
     """Raise `InputError` unless the target knows every token, and has room for one more."""
+    tokens = prompt.tokens
     if not tokens:
         raise InputError(say("The prompt is empty."), say("Write something first."))
-    require_known(tokens, vocabulary)
+    require_known(without_rows(tokens) if prompt.pictures else tokens, vocabulary)
+    if is_row(tokens[-1]):
+        raise InputError(say("The prompt ends with a picture."), say("Write something behind it."))
     if len(tokens) >= context_tokens:
         raise TooLong(
             say(

@@ -28,11 +28,19 @@ from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.infill_marks import Part, find_marks
+from engine.text.picture_text import PictureText, in_parts, marked, with_pictures, with_rows
 from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
-from engine.text.template_renderer import shared_renderer
+from engine.text.template_renderer import TemplateRefusal, shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
 from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
-from engine.text.tools.tool_template import Functions, ToolTemplate, Turn, function_of, probe_template
+from engine.text.tools.tool_template import (
+    QUESTION,
+    Functions,
+    ToolTemplate,
+    Turn,
+    function_of,
+    probe_template,
+)
 from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
@@ -108,9 +116,27 @@ class Tokenizer:
         return cls(build_tokenizer(vocabulary, name), vocabulary.end_tokens, vocabulary.infill)
 
     @property
+    def library(self) -> Any:
+        """The fast tokenizer of transformers behind it, for what reads pictures."""
+        return self._backend.library
+
+    @property
     def chat_stop(self) -> tuple[str, ...]:
         """What ends an answer to `encode_chat` besides the end tokens; nothing where the model has a template."""
         return () if self._template else (PLAIN_STOP,)
+
+    @cached_property
+    def _wants_parts(self) -> bool:
+        """Whether the template loses texts that are not in parts, as some of models that read pictures do."""
+        turn: Turn = {"role": "user", "content": QUESTION.content}
+        return not self._shows(turn) and self._shows(in_parts(turn, "", is_always=True))
+
+    def _shows(self, question: Turn) -> bool:
+        """Whether the template writes the probing question that is put to it in this form."""
+        try:
+            return QUESTION.content in self._render([question], [])
+        except (InputError, TemplateRefusal):
+            return False
 
     @cached_property
     def tool_template(self) -> ToolTemplate | None:
@@ -236,27 +262,34 @@ class Tokenizer:
         """The id of the special token of this role, such as `eos_token`, if there is one."""
         return self.vocabulary.get(self._special_names.get(name, ""))
 
-    def encode_chat(self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> list[int]:
+    def encode_chat(
+        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), pictures: Sequence[PictureText] = ()
+    ) -> list[int]:
         """The prompt for an answer to the last message, written by the model's own chat template.
 
         What people typed never becomes a control token, whatever it looks like, nor what stands in tools and their
         results. Raises `InputError` when there is nothing to answer or the template refuses the conversation.
         """
-        encoded = self.encode_whole(messages, tools)
+        encoded = self.encode_whole(messages, tools, pictures=pictures)
         return [*encoded.opening, *encoded.answer]
 
     def encode_whole(
-        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[Tool] = (),
+        values: TemplateValues = (),
+        pictures: Sequence[PictureText] = (),
     ) -> EncodedChat:
         """The prompt in two parts, up to where the answer begins and the answer to continue, and its reasoning.
 
         The first part has the tokens it would have without the second, so what was computed for it can be reused.
-        `values` of further variables of the template, by their names.
+        `values` of further variables of the template, by their names. `pictures`: how those of the messages are
+        written, in their order.
         """
         written = self._write(messages, tools, values)
         answer = self._encode_answer(written.opening, written.answer, written.seam) if written.answer else []
-        opening = self._encode_opening(written.opening, written.seam)
-        return EncodedChat(opening, answer, written.thinks, written.shown)
+        opening = self._encode_opening(with_pictures(written.opening, pictures), written.seam)
+        return EncodedChat(with_rows(opening, pictures), answer, written.thinks, written.shown)
 
     def write_whole(
         self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), values: TemplateValues = ()
@@ -270,7 +303,10 @@ class Tokenizer:
         return text.removeprefix("".join(map(self.piece, self.opening()))) if self._template else text
 
     def _write(self, messages: Sequence[ChatMessage], tools: Sequence[Tool], values: TemplateValues) -> _WrittenChat:
-        messages, functions = self._with_tools([map_message(message, _well_formed) for message in messages], tools)
+        formed = [map_message(message, _well_formed) for message in messages]
+        has_pictures = any(message.pictures for message in formed)
+        mark = self._controls.choose_seam(each for one in formed for each in texts_of(one)) if has_pictures else ""
+        messages, functions = self._with_tools([marked(message, mark) for message in formed], tools)
         texts = [text for message in messages for text in texts_of(message)]
         values = tuple((name, map_strings(value, _well_formed)) for name, value in values)
         seam = self._controls.choose_seam([*texts, json.dumps([functions, values], ensure_ascii=False)])
@@ -281,7 +317,7 @@ class Tokenizer:
         said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
         asked, begun = parted([self._controls.break_up(message, seam) for message in said])
         if self._template:
-            opening = self.reasoning.opening(write_chat(asked, self._renderer(functions, values)))
+            opening = self.reasoning.opening(write_chat(asked, self._renderer(functions, values, mark)))
         else:
             opening = Opening(write_plain(asked))
         if not begun:
@@ -292,7 +328,7 @@ class Tokenizer:
         if written is None:
             written, between = begun, PLAIN_GAP
             if self._template:
-                finished = self._renderer(functions, values, add_generation_prompt=False)
+                finished = self._renderer(functions, values, mark, add_generation_prompt=False)
                 before, between = self._place_answer(asked, opening.text, seam, finished)
         text = written if written[:1].isspace() else f"{between}{written}"
         return _WrittenChat(before, text, seam, bool(thought and thought.is_open))
@@ -335,14 +371,17 @@ class Tokenizer:
         functions = map_strings([function_of(tool) for tool in tools], _well_formed)
         return fitted(messages, self.tool_template, self.call_format.id_length), functions
 
-    def _renderer(self, functions: Functions, values: TemplateValues, add_generation_prompt: bool = True) -> Render:
-        """Writes a conversation with the model's template."""
+    def _renderer(
+        self, functions: Functions, values: TemplateValues, mark: str, add_generation_prompt: bool = True
+    ) -> Render:
+        """Writes a conversation with the model's template; `mark` stands for a picture."""
 
         def render(messages: Sequence[ChatMessage]) -> str:
             template = self.tool_template if functions or mentions_calls(messages) else None
             template = template or ToolTemplate()
             turns, given = template.given([template.turn(message) for message in messages], functions)
-            return self._render(turns, given, add_generation_prompt, values)
+            told = [in_parts(turn, mark, self._wants_parts) for turn in turns]
+            return self._render(told, given, add_generation_prompt, values)
 
         return render
 

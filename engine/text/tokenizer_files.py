@@ -22,6 +22,7 @@ from engine.text.backend import complaint_of
 
 TOKENIZER = "tokenizer.json"
 CONFIG, SETTINGS, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
+OF_PICTURES = "chat_template.json"  # of models that read pictures, which goes before what the tokenizer has
 LINKED = (
     TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json",
     "added_tokens.json", "special_tokens_map.json", TEMPLATE,
@@ -98,6 +99,10 @@ def staged(folder: Path) -> Iterator[Path]:
         for file in LINKED:
             if (folder / file).is_file():
                 _link((folder / file).resolve(), stage / file)
+        if not (stage / TEMPLATE).exists() and (folder / OF_PICTURES).is_file():
+            template = _read(folder / OF_PICTURES).get("chat_template")
+            if isinstance(template, str):
+                (stage / TEMPLATE).write_text(template, "utf-8")
         for file, kept in ((CONFIG, _of_config), (SETTINGS, _of_settings)):
             if (folder / file).is_file():
                 _write(stage / file, _read(folder / file), kept)

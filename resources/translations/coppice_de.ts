@@ -25,8 +25,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>Its end is missing.</source>
-            <translation>Das Ende der Datei fehlt.</translation>
+            <source>Its end is missing: get the file again.</source>
+            <translation>Das Ende der Datei fehlt: Beschaffen Sie sie noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -45,8 +45,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
-            <source>The file holds no conversation.</source>
-            <translation>Die Datei enthält keinen Chat.</translation>
+            <source>The file holds no conversation. Export the chats again, and choose that file.</source>
+            <translation>Die Datei enthält kein Gespräch. Exportieren Sie die Chats noch einmal, und wählen Sie diese Datei.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/formats.py" />
@@ -85,8 +85,8 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
-            <source>A newer version of Coppice wrote it.</source>
-            <translation>Eine neuere Fassung von Coppice hat sie geschrieben.</translation>
+            <source>A newer version of Coppice wrote it. Update Coppice to read it.</source>
+            <translation>Eine neuere Fassung von Coppice hat sie geschrieben. Aktualisieren Sie Coppice, um sie zu lesen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/exchange/whole_chat.py" />
@@ -150,6 +150,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
+            <source>Start Coppice with a folder of a shorter path (--data-dir).</source>
+            <translation>Starten Sie Coppice mit einem Ordner, dessen Pfad kürzer ist (--data-dir).</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
             <source>Try it again; the log tells more.</source>
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
         </message>
@@ -157,6 +162,11 @@
             <location filename="../../app/chat/archive/worker.py" />
             <source>the disk is full</source>
             <translation>die Platte ist voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/worker.py" />
+            <source>the path of its folder is too long</source>
+            <translation>der Pfad ihres Ordners ist zu lang</translation>
         </message>
         <message>
             <location filename="../../app/chat/archive/worker.py" />
@@ -612,6 +622,16 @@
             <location filename="../../app/chat/conversations.py" />
             <source>The old file is kept as {place}.</source>
             <translation>Die alte Datei liegt unter {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>There is no chat yet.</source>
+            <translation>Es gibt noch keinen Chat.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>This chat is shown in this window.</source>
+            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -1118,6 +1138,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} rät voraus.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>No answer is being written.</source>
+            <translation>Es wird keine Antwort geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>The last answer is complete.</source>
+            <translation>Die letzte Antwort ist vollständig.</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question</source>
             <translation>Liest die Frage</translation>
@@ -1435,11 +1465,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Search conversations</source>
             <translation>Gespräche durchsuchen</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/sidebar/panel.py" />
-            <source>This chat is shown in this window.</source>
-            <translation>Dieses Fenster zeigt diesen Chat bereits.</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -4190,6 +4215,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Copy its files into the folder again, or download them again.</source>
+            <translation>Kopieren Sie seine Dateien noch einmal in den Ordner, oder laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>Download it again in {app}.</source>
+            <translation>Laden Sie es in {app} noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Its config.json cannot be read.</source>
             <translation>Seine config.json lässt sich nicht lesen.</translation>
         </message>
@@ -4210,8 +4245,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/models.py" />
+            <source>Look for it in safetensors or GGUF.</source>
+            <translation>Suchen Sie es in safetensors oder GGUF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
             <source>Only safetensors are opened, not {name}.</source>
             <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/models.py" />
+            <source>“Verify” finds what is damaged and downloads it again; or delete the model, and download it anew.</source>
+            <translation>„Prüfen“ findet, was beschädigt ist, und lädt es noch einmal herunter; oder löschen Sie das Modell, und laden Sie es neu herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/other_apps.py" />
+            <source>Choose the model without the adapter.</source>
+            <translation>Wählen Sie das Modell ohne den Adapter.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/other_apps.py" />
@@ -10144,6 +10194,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>This chat is empty.</source>
+            <translation>Dieser Chat ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>Tint by pro&amp;bability</source>
             <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
         </message>
@@ -10291,6 +10346,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/compiling/needed.py" />
             <source>Compiling for this processor (only the first time)</source>
             <translation>Übersetzt für diesen Prozessor (nur beim ersten Mal)</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/first_passes.py" />
+            <source>'{name}' cannot be run: {reason}</source>
+            <translation>„{name}“ kann nicht ausgeführt werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/first_passes.py" />
+            <source>Its config.json asks for what its network cannot compute: get the model again from where it was published, or choose another one.</source>
+            <translation>Seine config.json verlangt etwas, das sein Netz nicht rechnen kann: Laden Sie das Modell von dort neu, wo es veröffentlicht wurde, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/kept/texts_on_disk.py" />
@@ -11214,6 +11279,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>Its path has bytes that are no UTF-8 text, which not every program hands on: rename what has them.</source>
+            <translation>Sein Pfad hat Bytes, die kein UTF-8-Text sind und die nicht jedes Programm weitergibt: Benennen Sie um, was sie enthält.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>No model is given.</source>
             <translation>Es ist kein Modell angegeben.</translation>
         </message>
@@ -11254,6 +11324,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>There is no model {folder}.</source>
+            <translation>Es gibt kein Modell {folder}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>its links go in a circle</source>
             <translation>seine Verweise führen im Kreis</translation>
         </message>
@@ -11286,6 +11361,126 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/network.py" />
             <source>{name} has no list of decoder layers.</source>
             <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/encoder.py" />
+            <source>its kind of pictures is not known</source>
+            <translation>seine Art von Bildern ist nicht bekannt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A file is not a picture that can be read.</source>
+            <translation>Eine Datei ist kein Bild, das gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture has more than {count} million pixels.</source>
+            <translation>Ein Bild hat mehr als {count} Millionen Pixel.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture has more than {size} MB.</source>
+            <translation>Ein Bild hat mehr als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture is damaged.</source>
+            <translation>Ein Bild ist beschädigt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>A picture of {width} x {height} pixels cannot be read.</source>
+            <translation>Ein Bild von {width} x {height} Pixeln kann nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Give a picture as PNG, JPEG, WebP, GIF or BMP.</source>
+            <translation>Geben Sie ein Bild als PNG, JPEG, WebP, GIF oder BMP an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Give a picture that is less narrow.</source>
+            <translation>Geben Sie ein Bild an, das weniger schmal ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/picture_files.py" />
+            <source>Make the picture smaller.</source>
+            <translation>Verkleinern Sie das Bild.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>'{name}' reads no pictures: {file} is missing in its folder.</source>
+            <translation>„{name}“ liest keine Bilder: {file} fehlt in seinem Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>Its text can be used all the same.</source>
+            <translation>Sein Text ist trotzdem verwendbar.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>The pictures of '{name}' cannot be read: {reason}.</source>
+            <translation>Die Bilder für „{name}“ können nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>The settings for pictures of '{name}' say {number} for {key}, and no model has more than {most}.</source>
+            <translation>Die Bild-Einstellungen von „{name}“ nennen {number} für {key}, und kein Modell hat mehr als {most}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/processors.py" />
+            <source>its pictures need a library that Coppice does not come with</source>
+            <translation>seine Bilder brauchen eine Bibliothek, die Coppice nicht mitbringt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>'{name}' reads no pictures: {reason}.</source>
+            <translation>„{name}“ liest keine Bilder: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>A picture cannot be read: it would take {count} tokens.</source>
+            <translation>Ein Bild kann nicht gelesen werden: Es würde {count} Token brauchen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Leave the pictures out, or choose a model that reads them.</source>
+            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein Modell, das sie liest.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Leave the pictures out, or choose another model.</source>
+            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Make the picture smaller, or choose another model.</source>
+            <translation>Verkleinern Sie das Bild, oder wählen Sie ein anderes Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>Start a new chat, or take some away.</source>
+            <translation>Beginnen Sie einen neuen Chat, oder entfernen Sie einige.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>The conversation has {count} pictures, and at most {most} can be read.</source>
+            <translation>Das Gespräch hat {count} Bilder, und höchstens {most} können gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>how models of its kind do was not compared with transformers yet</source>
+            <translation>wie Modelle seiner Art das tun, wurde noch nicht mit transformers verglichen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>it reads text alone</source>
+            <translation>es liest nur Text</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/reader.py" />
+            <source>the encoder of pictures is not in its GGUF file</source>
+            <translation>der Bild-Encoder ist nicht in seiner GGUF-Datei</translation>
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />
@@ -11914,13 +12109,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
-            <source>A result is for the call {name}, which is not in the conversation.</source>
-            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
+            <source>A picture cannot stand here.</source>
+            <translation>Hier darf kein Bild stehen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
-            <source>Images cannot be read here.</source>
-            <translation>Bilder können hier nicht gelesen werden.</translation>
+            <source>A result is for the call {name}, which is not in the conversation.</source>
+            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11929,8 +12124,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
+            <source>Leave out the oldest ones.</source>
+            <translation>Lassen Sie die ältesten weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Pictures are shown by the user, or come back from tools.</source>
+            <translation>Bilder zeigt der Benutzer, oder Werkzeuge geben sie zurück.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Pictures of the type {name} cannot be read here.</source>
+            <translation>Bilder der Art {name} können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
             <source>Send text alone.</source>
             <translation>Senden Sie nur Text.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send text and pictures alone.</source>
+            <translation>Senden Sie nur Text und Bilder.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -11939,8 +12154,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
+            <source>Send them as {name}.</source>
+            <translation>Senden Sie sie als {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send them in a message of the user.</source>
+            <translation>Senden Sie sie in einer Nachricht des Benutzers.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
             <source>Sound, video and files cannot be read here.</source>
             <translation>Ton, Video und Dateien können hier nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>The conversation has more than {most} pictures.</source>
+            <translation>Die Unterhaltung hat mehr als {most} Bilder.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
@@ -12041,6 +12271,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request has two lengths.</source>
             <translation>Die Anfrage nennt zwei Längen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is longer than {mib} MiB beside its pictures.</source>
+            <translation>Die Anfrage ist, von ihren Bildern abgesehen, länger als {mib} MiB.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
@@ -12243,6 +12478,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Mitgeteilt werden die Wahrscheinlichkeiten des Modells selbst, bevor gefiltert wird.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/messages/blocks.py" />
+            <source>Pictures are not fetched from addresses or files here.</source>
+            <translation>Bilder werden hier nicht von Adressen oder aus Dateien geholt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/messages/blocks.py" />
+            <source>Send the picture itself, as a source of the type base64.</source>
+            <translation>Senden Sie das Bild selbst, als Quelle der Art base64.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/model_names.py" />
             <source>The one that is loaded is {name}.</source>
             <translation>Geladen ist {name}.</translation>
@@ -12263,9 +12508,59 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Hier gilt die Chat-Vorlage des Modells.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A picture has more than {mib} MiB.</source>
+            <translation>Ein Bild hat mehr als {mib} MiB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A picture is not sent as base64 that can be read.</source>
+            <translation>Ein Bild ist nicht als lesbares Base64 gesendet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>A text that is read as it stands cannot show pictures.</source>
+            <translation>Ein Text, der so gelesen wird, wie er ist, kann keine Bilder zeigen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send a smaller one.</source>
+            <translation>Senden Sie ein kleineres.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send text alone, or have a model loaded that reads pictures.</source>
+            <translation>Senden Sie nur Text, oder lassen Sie ein Modell laden, das Bilder liest.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send the picture itself as a data: URL (data:image/png;base64,…).</source>
+            <translation>Senden Sie das Bild selbst als data:-URL (data:image/png;base64,…).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Send them in a message of a chat.</source>
+            <translation>Senden Sie sie in einer Nachricht eines Chats.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>The loaded model reads no pictures.</source>
+            <translation>Das geladene Modell liest keine Bilder.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/pictures.py" />
+            <source>Use the standard alphabet, with padding and without line breaks.</source>
+            <translation>Verwenden Sie das Standardalphabet, mit Füllzeichen und ohne Zeilenumbrüche.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/question.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>The conversation has more than {most} characters.</source>
+            <translation>Die Unterhaltung hat mehr als {most} Zeichen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
@@ -12281,6 +12576,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/input_items.py" />
+            <source>The input refers to a stored picture, and this server stores nothing.</source>
+            <translation>Die Eingabe verweist auf ein gespeichertes Bild, und dieser Server speichert nichts.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
@@ -12608,6 +12908,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Dieses Modell ist nicht dafür gemacht, die Mitte eines Textes zu ergänzen.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/picture_text.py" />
+            <source>The model's chat template does not show the pictures of this conversation.</source>
+            <translation>Die Chat-Vorlage des Modells zeigt die Bilder dieses Gesprächs nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/picture_text.py" />
+            <source>The pictures of this conversation cannot be told apart in its tokens.</source>
+            <translation>Die Bilder dieses Gesprächs lassen sich in seinen Token nicht unterscheiden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -12624,6 +12934,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
+            <source>The prompt ends with a picture.</source>
+            <translation>Die Eingabe endet mit einem Bild.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
             <source>The prompt is empty.</source>
             <translation>Die Eingabe ist leer.</translation>
         </message>
@@ -12631,6 +12946,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/prompt.py" />
             <source>Token id {number} is outside the model's vocabulary.</source>
             <translation>Die Token-Nummer {number} liegt außerhalb des Vokabulars.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/prompt.py" />
+            <source>Write something behind it.</source>
+            <translation>Schreiben Sie etwas dahinter.</translation>
         </message>
         <message>
             <location filename="../../engine/text/template_renderer.py" />

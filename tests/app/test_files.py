@@ -6,7 +6,9 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from unittest.mock import Mock
 
@@ -66,31 +68,131 @@ def test_a_file_is_written_and_replaced(tmp_path: Path, write: Callable[[Path, b
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path) -> None:
+def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "victim").write_text("somebody's")
-    (tmp_path / f"notes.{os.getpid()}.part").symlink_to(tmp_path / "victim")
+    marks = iter(("first", "second"))
+    monkeypatch.setattr(files, "_mark", lambda: next(marks))
+    (tmp_path / "notes.first.part").symlink_to(tmp_path / "victim")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "notes", b"new")
     write_atomically(tmp_path / "notes", b"new")
     assert (tmp_path / "victim").read_text() == "somebody's"
     assert (tmp_path / "notes").read_bytes() == b"new"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="processes are asked after by signals")
-@pytest.mark.parametrize("act", [lambda path: write_atomically(path, b"new"), files.remove])
+WRITER = """
+import sys
+import time
+from pathlib import Path
+from engine import files
+files._computer = lambda: sys.argv[2]
+made = files.Replacement(Path(sys.argv[1]))
+made.write(b"half")
+made.file.flush()
+print(made._beside.name, flush=True)
+sys.stdin.read()
+"""
+HERE, ELSEWHERE = files._computer(), "0a1b2c"
+
+
+@contextmanager
+def written_by(path: Path, computer: str = HERE) -> Iterator[Path]:
+    """The half-written file of another process, which is killed at the end."""
+    command = [sys.executable, "-c", WRITER, str(path), computer]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        yield path.with_name(writer.stdout.readline().strip())
+        writer.kill()
+
+
+def let_grow_old(path: Path) -> None:
+    long_ago = time.time() - files.ABANDONED_SECONDS - 60
+    os.utime(path, (long_ago, long_ago))
+
+
+def overwrite(path: Path) -> None:
+    write_atomically(path, b"new")
+
+
+def sweep(path: Path) -> None:
+    files.remove_leftovers(path.parent)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there what is open cannot be removed")
+@pytest.mark.parametrize("act", [overwrite, files.remove, sweep])
 def test_what_a_killed_process_left_half_written_goes_and_what_a_living_one_writes_stays(
     tmp_path: Path, act: Callable[[Path], None]
 ) -> None:
-    ended = subprocess.Popen([sys.executable, "-S", "-c", "pass"])
-    ended.wait()
-    (tmp_path / f"wanted.json.{ended.pid}.part").write_text("half")
-    (tmp_path / f"wanted.json.{os.getppid()}.part").write_text("being written")
-    act(tmp_path / "wanted.json")
-    (tmp_path / "wanted.json").unlink(missing_ok=True)
-    assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.part"]
+    """Whatever the numbers of processes are: those of two containers mean nothing to each other."""
+    path = tmp_path / "wanted.json"
+    with written_by(path) as half:
+        let_grow_old(half)
+        act(path)
+        assert half.read_bytes() == b"half"
+    act(path)
+    assert not half.exists()
 
 
-def test_a_name_with_a_number_of_no_process_is_somebody_else_s(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="there what is open cannot be removed")
+def test_what_another_computer_writes_stays_for_a_day_as_its_lock_may_not_be_seen(tmp_path: Path) -> None:
+    path = tmp_path / "wanted.json"
+    with written_by(path, ELSEWHERE) as half:
+        pass
+    overwrite(path)
+    assert half.exists()
+    let_grow_old(half)
+    overwrite(path)
+    assert not half.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there what is open cannot be removed")
+def test_where_files_cannot_be_locked_their_age_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("engine.files.fcntl.flock", refuse)
+    path = tmp_path / "wanted.json"
+    made = files.Replacement(path)
+    overwrite(path)
+    assert made._beside.exists()
+    let_grow_old(made._beside)
+    overwrite(path)
+    assert not made._beside.exists()
+    made.discard()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there what is open cannot be removed")
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lock, seen = tmp_path / "wanted.json", files._lock, list[int]()
+
+    def late(descriptor: int) -> None:
+        if not seen:
+            files.remove_leftovers(tmp_path)
+        seen.append(descriptor)
+        lock(descriptor)
+
+    monkeypatch.setattr(files, "_lock", late)
+    overwrite(path)
+    assert len(seen) == 2
+    assert path.read_bytes() == b"new"
+
+
+def test_what_earlier_versions_left_goes_when_it_is_old(tmp_path: Path) -> None:
+    left = tmp_path / "wanted.json.4711.part"
+    left.write_text("half")
+    overwrite(tmp_path / "wanted.json")
+    assert left.exists(), "one may be running"
+    let_grow_old(left)
+    overwrite(tmp_path / "wanted.json")
+    assert not left.exists()
+
+
+def test_a_name_with_another_mark_is_somebody_else_s(tmp_path: Path) -> None:
     theirs = tmp_path / "wanted.json.20261130123456789012.part"
     theirs.write_text("a download")
+    let_grow_old(theirs)
     write_atomically(tmp_path / "wanted.json", b"new")
     files.remove(tmp_path / "wanted.json")
     assert theirs.read_text() == "a download"

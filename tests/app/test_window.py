@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation.popover import GenerationPopover
@@ -155,6 +155,27 @@ def test_what_makes_no_sense_now_is_off(window: MainWindow, link: FakeLink) -> N
     window.chat.show_conversation(answered)
     press(window, Qt.Key.Key_R, CONTROL)
     assert actions.stop.isEnabled(), "the last answer of a chat that was opened is written anew"
+
+
+def test_commands_that_are_off_say_why(window: MainWindow, link: FakeLink) -> None:
+    actions = window.actions_
+
+    def hindered() -> dict[str, str]:
+        return {each.objectName(): each.hindrance for each, _ in actions.commands if not each.isEnabled()}
+
+    assert set(hindered()) >= {"stop", "regenerate", "continue_answer", "find", "export_chat", "open_in_window"}
+    assert all(hindered().values())
+    assert actions.find.toolTip().endswith("This chat is empty.")
+    edit = next(each for each in window.menuBar().findChildren(QMenu) if actions.find in each.actions())
+    edit.aboutToShow.emit()
+    assert edit.toolTipsVisible()
+    ask(window, "Hello")
+    assert "wait for its end" in hindered()["regenerate"]
+    assert actions.open_in_window.hindrance == "This chat is shown in this window."
+    link.finish()
+    assert hindered()["continue_answer"] == "The last answer is complete."
+    assert actions.find.hindrance == ""
+    assert "\n" not in actions.find.toolTip()
 
 
 def test_escape_leaves_a_field_and_stops_no_answer(window: MainWindow, link: FakeLink) -> None:

@@ -9,6 +9,7 @@ from textwrap import fill
 import transformers
 
 from engine.model.gguf.config import KNOWN
+from engine.model.pictures.picture_families import COMPARED
 from tests.engine.family_proof import Standing, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +23,7 @@ Every family that transformers {version} has a class for text of, alone or with 
 opens it, and compared with transformers' own in float32: the logits of a tree with those of every path alone, and
 greedy text with trees of 1, 16 and 64 tokens with `generate`. Written by `python -m tests.campaigns.families`.
 
-- *exact*: all of it was equal. Of a model that also reads pictures or sound, only the language model is loaded.
+- *exact*: all of it was equal. Of a model that also reads pictures or sound, this is about the language model.
 - *opens*: it opens, but not all of it was equal, or could be compared.
 - *refused*: Coppice says why it does not open it.
 - *untried*: no tiny model of it could be made here. One that opens is probed as it is loaded.
@@ -40,6 +41,16 @@ turns whole heads, also where config.json says `rotary_dim` (compared here witho
 BESIDE = "| architecture | tried as | difference | same |\n"
 REFUSED = "\n### What is refused\n"
 FOOT = """
+## Pictures
+
+By the `model_type` of the whole model, in safetensors. Of each a tiny random model with its processor was shown two
+pictures in a text, and the logits behind them were those of transformers' own in float32, read in one pass, in several,
+and layer by layer (`tests/engine/model/pictures`); for Gemma 3, Qwen 3 VL and Qwen 3.5 greedy text was that of
+`generate` (`tests/engine/test_pictures.py`). Others say why they read none, and some need processors that transformers has with torchvision alone (Llama 4, LFM2-VL,
+Cohere 2 Vision, Kimi K2.5, MiniMax M3).
+
+{pictures}
+
 ## In GGUF files
 
 By the `general.architecture` of the file; weights, config, tokenizer and chat template are read from it. Of each a
@@ -131,7 +142,9 @@ def gguf_section() -> str:
     listed = ", ".join(f"`{name}`" for name in sorted(KNOWN))
     _, begin, rows = TABLE.read_text("utf-8").partition(BESIDE)
     rows = rows.partition(REFUSED)[0]
-    return FOOT.format(architectures=fill(listed, 120, break_on_hyphens=False), beside=begin + rows + REFUSED)
+    pictures = fill(", ".join(f"`{kind}`" for kind in sorted(COMPARED)), 120, break_on_hyphens=False)
+    architectures = fill(listed, 120, break_on_hyphens=False)
+    return FOOT.format(pictures=pictures, architectures=architectures, beside=begin + rows + REFUSED)
 
 
 def read_table() -> list[Verdict]:

@@ -267,11 +267,12 @@ def test_an_answer_begins_as_it_is_told_to(loads: Loads) -> None:
 
 def test_tokens_are_counted_as_they_will_be_read(loads: Loads) -> None:
     tokenizer, context_tokens = loads.engine.tokenizer, loads.engine.context_tokens
-    counted = count_tokens(tokenizer, Count(7, STORY, ("Tell me", "")), context_tokens)
+    write = loads.engine.write_pictures
+    counted = count_tokens(tokenizer, Count(7, STORY, ("Tell me", "")), context_tokens, write)
     assert (counted.id, counted.context_tokens) == (7, loads.engine.describe(1, 0.0).context_tokens)
     assert counted.tokens == len(loads.engine.prompt(STORY).tokens)
     assert counted.texts[0] > 0 == counted.texts[1]
-    assert count_tokens(tokenizer, Count(8, ()), context_tokens).tokens == 0
+    assert count_tokens(tokenizer, Count(8, ()), context_tokens, write).tokens == 0
 
 
 def test_every_round_says_which_of_its_nodes_write_nothing(loads: Loads) -> None:

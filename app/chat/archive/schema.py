@@ -1,6 +1,8 @@
 """Opens the database: creates, checks and upgrades it; an unusable file is renamed, never overwritten."""
 
+import errno
 import logging
+import os
 import sqlite3
 from collections.abc import Set
 from contextlib import closing
@@ -16,6 +18,7 @@ _log = logging.getLogger("coppice.archive")
 
 VERSION = 4
 _MADE = 2  # the version that `_TABLES` makes; what came later is added to a new file as to an old one
+_LONGEST_PATH = 504  # bytes: of the 512 that SQLite takes, its own files beside it need some
 _APPLICATION_ID = 0x436F7070  # "Copp": this is no other program's database
 
 # Texts are searched through an index, `text_index.TABLE`. An answer enters it when it has ended: the index of one that
@@ -124,9 +127,12 @@ class Opened:
 def open_database(path: Path) -> Opened:
     """Open the file, making it if there is none. Raises `OSError` or one of `text_index.ERRORS` where that cannot be.
 
+    A path that is too long for SQLite, which says no more than that it cannot open it, is ENAMETOOLONG.
     The whole file is checked after every end that was not orderly. One that is damaged, foreign or from a newer version
     of the program is renamed, and a new one made in its place; damage to the full-text index alone is repaired.
     """
+    if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path))
     is_clean = database_files.take_clean_mark(path)
     moved, reason, until = None, "", 0.0
     index_is_whole = True

@@ -371,7 +371,8 @@ class Archive(QThread):
                 self.unsent_listed.emit(*store.unsent_texts())
                 self._is_list_wanted = False
         except (*ERRORS, OSError) as error:
-            _log.exception("the order to %s could not be carried out", order.name)
+            is_explained = getattr(error, "errno", None) == errno.ENAMETOOLONG
+            _log.error("the order to %s could not be carried out: %s", order.name, error, exc_info=not is_explained)
             self._on_failed(order, error)
         except BaseException as error:  # noqa: BLE001  # a thread that ends would lose every later save
             report(error)
@@ -472,6 +473,8 @@ class Archive(QThread):
             reason = tr("there is not enough memory")
         if _FULL in reason or getattr(error, "errno", None) == errno.ENOSPC:
             reason = tr("the disk is full")
+        if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+            reason = tr("the path of its folder is too long")
         self._is_list_wanted = self._is_list_wanted or self._store is None
         if order.answer is not None:
             order.answer(reason)
@@ -484,6 +487,8 @@ class Archive(QThread):
             told = tr("Conversations cannot be read from {file}: {reason}.")
             return f"{told.format(file=self._path.name, reason=reason)} {tr('Try it again; the log tells more.')}"
         told = tr("Conversations cannot be saved in {file}: {reason}.").format(file=self._path.name, reason=reason)
-        full = reason == tr("the disk is full")
-        hint = tr("Free some space; it is tried again.") if full else tr("It is tried again with the next change.")
-        return f"{told} {hint}"
+        hints = {
+            tr("the disk is full"): tr("Free some space; it is tried again."),
+            tr("the path of its folder is too long"): tr("Start Coppice with a folder of a shorter path (--data-dir)."),
+        }
+        return f"{told} {hints.get(reason) or tr('It is tried again with the next change.')}"

@@ -105,6 +105,7 @@ def read_gguf(
         changed=max(state.st_mtime for state in states),
         model_type=text(scalars.get(ARCHITECTURE), 60),
         problem=problem,
+        remedy=home.remedy if problem else "",
         format=f"{GGUF} {label}".strip(),
         files=files,
         parts=() if root else files,

@@ -39,16 +39,27 @@ class Home(Enum):
         """Whether another program keeps it: it is used in place, and never deleted here."""
         return self not in (Home.HUB_CACHE, Home.FOLDER)
 
+    @property
+    def remedy(self) -> str:
+        """What to do where a model in it is not whole."""
+        if self is Home.HUB_CACHE:
+            return tr(
+                "“Verify” finds what is damaged and downloads it again; or delete the model, and download it anew."
+            )
+        if self.is_of_another_app:
+            return tr("Download it again in {app}.").format(app=self.value)
+        return tr("Copy its files into the folder again, or download them again.")
+
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
     """`source` is what the engine loads; `folder` holds its files, and `root` all that deleting would take away.
 
     `bytes`: on disk; `changed`: when its newest file was written, in seconds since 1970; `problem`: why it cannot be
-    loaded, empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF
-    files, these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source of it;
-    `is_head`: it drafts for another model, and is none by itself; `resolved`: its place without links, as prepared
-    copies name what they were made from.
+    loaded, empty if nothing speaks against it, and `remedy` what to do then; `format`: of its weights, as people call
+    it; `files`: of a model in GGUF files, these; `parts`: what deleting takes away where `root` holds other models too;
+    `alias`: another source of it; `is_head`: it drafts for another model, and is none by itself; `resolved`: its place
+    without links, as prepared copies name what they were made from.
     """
 
     source: str
@@ -60,6 +71,7 @@ class LocalModel:
     changed: float
     model_type: str = ""
     problem: str = ""
+    remedy: str = ""
     format: str = PLAIN
     files: tuple[Path, ...] = ()
     parts: tuple[Path, ...] = ()
@@ -81,6 +93,9 @@ class LocalModel:
 def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> LocalModel:
     """The model in a folder that holds a config.json."""
     model_type, stored, is_head, problem = _config(folder)
+    problem = problem or _missing(folder)
+    stored = stored if _has_safetensors(folder) else PYTORCH if _not_opened(folder) else ""
+    remedy = tr("Look for it in safetensors or GGUF.") if stored == PYTORCH else home.remedy
     files = list(_files(root))
     return LocalModel(
         source=source,
@@ -91,8 +106,9 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         bytes=sum(state.st_size for state in files),
         changed=max((state.st_mtime for state in files), default=0.0),
         model_type=model_type,
-        problem=problem or _missing(folder),
-        format=stored if _has_safetensors(folder) else PYTORCH if _not_opened(folder) else "",
+        problem=problem,
+        remedy=remedy if problem else "",
+        format=stored,
         is_head=is_head,
         resolved=str(folder.resolve()),
     )

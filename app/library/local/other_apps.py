@@ -126,9 +126,8 @@ def _in_ollama(store: Path, stop: Stop) -> Iterator[LocalModel]:
         seen.add(blobs[0])
         found = _ollama_model(store, manifest, blobs[0])
         if found is not None and any(kind == _ADAPTER for kind, _ in layers):
-            found = replace(
-                found, problem=tr("It consists of a model and an adapter, which cannot be put together here.")
-            )
+            words = tr("It consists of a model and an adapter, which cannot be put together here.")
+            found = replace(found, problem=words, remedy=tr("Choose the model without the adapter."))
         if found is not None:
             yield found
 

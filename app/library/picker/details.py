@@ -1,5 +1,7 @@
 """The pane beside the lists: what is known of the chosen model, how to load it, with which draft, and one button."""
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QScrollArea, QStackedLayout, QWidget
@@ -227,7 +229,7 @@ class DetailsPane(QFrame):
     def _verdict(self) -> Verdict:
         entry = self._pair_choice.entry
         if entry is not None and entry.problem:
-            return entry.problem_verdict
+            return replace(entry.problem_verdict, words=f"{entry.problem} {entry.remedy}".rstrip())
         if entry is not None and entry.needs_variant and self._pair_choice.hub_error is None:
             return Verdict(tr("Asking the hub for its variants…"))
         if (price := self._pair_choice.price) is not None:

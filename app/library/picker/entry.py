@@ -100,9 +100,10 @@ class Entry:
     """One line. `key` is unique in its list; `source` is what the engine loads, of the hub's models once they are here.
 
     Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
-    loaded; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are arithmetic; `has_variants`: it
-    holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has to be chosen; `guess`: what is
-    said of it before the engine was asked; what it was made from is kept in the last three.
+    loaded, and `remedy` what to do then; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are
+    arithmetic; `has_variants`: it holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has
+    to be chosen; `guess`: what is said of it before the engine was asked; what it was made from is kept in the last
+    three.
     """
 
     key: str
@@ -119,6 +120,7 @@ class Entry:
     revision: str = ""
     last_used: float = 0.0
     problem: str = ""
+    remedy: str = ""
     weights: str = ""
     is_estimate: bool = False
     has_variants: bool = False
@@ -280,6 +282,7 @@ def local_entry(model: LocalModel, last_used: float = 0.0) -> Entry:
         about="" if cached else str(model.files[0] if model.files else model.folder),
         last_used=last_used,
         problem=model.problem or (tr(_HEAD) if model.is_head else ""),
+        remedy=model.remedy,
         local=model,
     )
 

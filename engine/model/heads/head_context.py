@@ -13,6 +13,7 @@ from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.passes.sight import Sight
+from engine.model.pictures.shown import ShownPictures
 
 
 class Head(Protocol):
@@ -61,6 +62,11 @@ class HeadContext(Context):
     def nbytes(self) -> int:
         """Bytes of the head's own weights."""
         return self._head.nbytes
+
+    @property
+    def pictures(self) -> ShownPictures | None:
+        """The host's: a head reads the features of a picture in place of embeddings, too."""
+        return self._host.pictures
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """As `Context.score`; a pass for every run of nodes whose parents were read before it."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from engine.model.one_pass.chunked_calls import Chunk
-from engine.model.passes.sight import Sight, Span
+from engine.model.passes.sight import Blocks, Sight
 from engine.model.passes.tree_cache import TreeCache, TreeMasks
 
 
@@ -15,8 +15,16 @@ class ChunkMasks:
     layer takes one, `of` makes the mask that it stands for, for the chunk that the layer runs on.
     """
 
-    def __init__(self, masks: TreeMasks, cache: TreeCache, begin: int, rows: int, device: torch.device) -> None:
-        self._masks, self._cache = masks, cache
+    def __init__(
+        self,
+        masks: TreeMasks,
+        cache: TreeCache,
+        begin: int,
+        rows: int,
+        device: torch.device,
+        blocks: Blocks | None = None,
+    ) -> None:
+        self._masks, self._cache, self._blocks = masks, cache, blocks
         self._begin, self._device = begin, device
         self._bounded = [layer for layer in cache.attention if layer.span.is_bounded]
         one = masks.form(torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device))
@@ -26,18 +34,17 @@ class ChunkMasks:
 
     def enter(self, chunk: Chunk) -> None:
         """Tell the cache which rows run, and its layers of bounded span which slots a chunk leaves out."""
-        self._cache.sight = Sight.of_text(self._begin + chunk.begin, self._begin + chunk.end)
+        self._cache.sight = self._sight(chunk)
         for layer in self._bounded:
             layer.start = layer.span.oldest(self._begin + chunk.begin)
 
     def of(self, stand_in: Tensor, chunk: Chunk) -> Tensor | None:
         """The mask [1, 1, rows of the chunk, slots it sees] that a tensor stands for; None for one that is no mask."""
         span = self._spans.get(stand_in.data_ptr())
-        return None if span is None else self._masks.form(self._visible(span, chunk)[None, None])
+        if span is None:
+            return None
+        sight = self._sight(chunk)
+        return self._masks.form(sight.on(self._device).seen(span, span.oldest(sight.base))[None, None])
 
-    def _visible(self, span: Span, chunk: Chunk) -> Tensor:
-        first = self._begin + chunk.begin
-        queries = torch.arange(first, self._begin + chunk.end, device=self._device)
-        keys = torch.arange(span.oldest(first), self._begin + chunk.end, device=self._device)
-        visible = keys[None, :] <= queries[:, None]
-        return visible & span.reaches(queries, keys) if span.is_bounded else visible
+    def _sight(self, chunk: Chunk) -> Sight:
+        return Sight.of_text(self._begin + chunk.begin, self._begin + chunk.end, self._blocks)

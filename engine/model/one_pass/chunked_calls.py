@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ class PerChunk:
 
 
 class ChunkedCalls:
-    """The calls of one pass over `rows` tokens, each made in chunks of `size` tokens and a last one of what is left.
+    """The calls of one pass over tokens, each made in chunks that end at `ends`, ascending; the last one ends the pass.
 
     A tensor's rows are its first dimension of that size: those before it are smaller than `LEAST_ROWS`. A dictionary
     that modules pass on to each other exists once for each chunk, as long as the pass goes on.
@@ -47,12 +48,11 @@ class ChunkedCalls:
     reads rows of its own alone. So all outputs of a pass are one tensor, and whoever wants to keep one copies it.
     """
 
-    def __init__(self, rows: int, size: int, replace: Replace = lambda _tensor, _chunk: None) -> None:
-        assert rows > size >= LEAST_ROWS, "what fits into one chunk is no work for this"
-        self.chunks = [
-            Chunk(number, begin, min(begin + size, rows)) for number, begin in enumerate(range(0, rows, size))
-        ]
-        self._rows = rows
+    def __init__(self, ends: Sequence[int], replace: Replace = lambda _tensor, _chunk: None) -> None:
+        assert len(ends) > 1, "what fits into one chunk is no work for this"
+        assert ends[0] >= LEAST_ROWS, "the first chunk tells which dimension is that of the rows"
+        self.chunks = [Chunk(number, begin, end) for number, (begin, end) in enumerate(pairwise([0, *ends]))]
+        self._rows = ends[-1]
         self._replace = replace
         self._output: Tensor | None = None
         self._own: dict[int, tuple[object, list[Any]]] = {}  # by a dictionary's id, which stays its while it is kept

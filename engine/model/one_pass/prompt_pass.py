@@ -5,7 +5,7 @@ its last one. What a pass over a chunk alone would find is found by each layer i
 own state of all that stands before the chunk, and a mask for the rows of the chunk.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from torch import nn
 from engine.model.network import Network
 from engine.model.one_pass.chunk_masks import ChunkMasks
 from engine.model.one_pass.chunked_calls import Around, Chunk, ChunkedCalls
+from engine.model.passes.sight import Blocks
 from engine.model.passes.tree_cache import TreeCache, TreeMasks
 from engine.model.state.state_cache import Snapshot
 from engine.model.state.state_layer import LayerState, StateLayer, TreePass
@@ -23,7 +24,7 @@ from engine.model.state.tree_paths import TreePaths
 
 
 class PromptPass:
-    """Over `rows` tokens behind the first `begin`, which is where `cache` ends, in chunks of `size` tokens.
+    """Over the tokens behind the first `begin`, which is where `cache` ends, in chunks that end `ends` behind that.
 
     Besides weights and cache it holds the hidden states of all rows twice, as the first layer is given them and as the
     layers hand them on to each other, and what a pass over one chunk holds.
@@ -35,18 +36,18 @@ class PromptPass:
         cache: TreeCache,
         masks: TreeMasks,
         begin: int,
-        rows: int,
-        size: int,
+        ends: Sequence[int],
         between_chunks: Callable[[], None] = lambda: None,
+        blocks: Blocks | None = None,
     ) -> None:
-        """`between_chunks` runs before every further chunk of a layer, and may raise."""
+        """`between_chunks` runs before every further chunk of a layer, and may raise; `blocks` also see ahead."""
         self._network, self._cache = network, cache
         self._begin, self._between_chunks = begin, between_chunks
-        self._masks = ChunkMasks(masks, cache, begin, rows, network.device)
-        self._calls = ChunkedCalls(rows, size, self._masks.of)
+        self._masks = ChunkMasks(masks, cache, begin, ends[-1], network.device, blocks)
+        self._calls = ChunkedCalls(ends, self._masks.of)
         self._roots = [(layer, layer.root) for layer in cache.states.layers]
-        ends = [begin + chunk.end for chunk in self._calls.chunks]
-        self._remembered: dict[int, list[LayerState]] = {end: [] for end in cache.states.due(ends)}
+        due = cache.states.due([begin + end for end in ends])
+        self._remembered: dict[int, list[LayerState]] = {end: [] for end in due}
         single = TreePaths(torch.ones(1, 1, dtype=torch.bool)).to(network.device)
         self._single = TreePass(single, behind_prompt=True)
 

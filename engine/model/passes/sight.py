@@ -64,6 +64,23 @@ class Span:
         return queries[:, None] // self.tokens == keys[None, :] // self.tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Tokens of a text that also see those behind them, as each row of a picture sees all of it in some networks.
+
+    `ranges`: of slots [begin, end), each whole in one pass. `kinds`: of spans in which they do, as far as these reach.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    kinds: frozenset[str]
+
+    def open(self, mask: Tensor, first: int, start: int) -> None:
+        """Open a mask [rows, slots], whose rows begin at slot `first` and its slots at `start`, in place."""
+        for begin, end in self.ranges:
+            if first <= begin and end - first <= len(mask):
+                mask[begin - first : end - first, begin - start : end - start] = True
+
+
 @dataclass(frozen=True)
 class Sight:
     """What a host knows of it, compact: without the slots that all rows see.
@@ -72,7 +89,7 @@ class Sight:
 
     In the committed slots [0, base) slot == position; `positions`, int64 [n], are those of the slots behind them.
     `visible`: bool [rows, n], ancestor or self; None where every row sees all slots before it, and itself. With
-    `hides_first` nothing sees slot 0 but what stands at position 0.
+    `hides_first` nothing sees slot 0 but what stands at position 0. `blocks`: of a text, what also sees ahead.
     """
 
     base: int
@@ -80,11 +97,12 @@ class Sight:
     positions: Tensor
     visible: Tensor | None = None
     hides_first: bool = False
+    blocks: Blocks | None = None
 
     @classmethod
-    def of_text(cls, begin: int, end: int) -> "Sight":
+    def of_text(cls, begin: int, end: int, blocks: Blocks | None = None) -> "Sight":
         """Of tokens [begin, end) of a text whose first `begin` tokens are committed."""
-        return cls(begin, end - begin, torch.arange(begin, end))
+        return cls(begin, end - begin, torch.arange(begin, end), blocks=blocks)
 
     @property
     def slots(self) -> int:
@@ -107,7 +125,8 @@ class Sight:
 
         If the last row sees every slot, these are its ancestors: a chain, in which each sees those before it.
         """
-        return not self.hides_first and (self.visible is None or bool(self.visible[-1].all()))
+        is_chain = self.visible is None or bool(self.visible[-1].all())
+        return is_chain and not self.hides_first and self.blocks is None
 
     def on(self, device: torch.device) -> "Sight":
         """The same on a device: at most two small copies, which wait for nothing there."""
@@ -116,8 +135,15 @@ class Sight:
         visible = None if self.visible is None else self.visible.to(device, non_blocking=True)
         return replace(self, positions=self.positions.to(device, non_blocking=True), visible=visible)
 
+    def seen(self, span: Span, start: int) -> Tensor:
+        """bool [rows, slots - start]: what a layer of this span sees; `start`: committed slots to leave out."""
+        mask = self.mask(start)
+        if self.blocks and span.kind in self.blocks.kinds:
+            self.blocks.open(mask, self.slots - self.rows, start)
+        return mask & span.reaches(self.query_positions, self.slot_positions(start)) if span.is_bounded else mask
+
     def mask(self, start: int) -> Tensor:
-        """bool [rows, slots - start], made where `positions` are; `start`: committed slots to leave out."""
+        """As `seen`, as if no span were bounded, and made where `positions` are."""
         positions = self.positions
         mask = positions.new_ones((self.rows, self.slots - start), dtype=torch.bool)
         if self.visible is None:

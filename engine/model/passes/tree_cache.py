@@ -438,7 +438,7 @@ class TreeMasks:
                 masks[span] = None
                 continue
             there = there or sight.on(self._device)
-            masks[span] = self.form(_visible(span, there, start)[None, None])
+            masks[span] = self.form(there.seen(span, start)[None, None])
         return self.argument(masks, cache)
 
     def argument(
@@ -477,9 +477,3 @@ class TreeMasks:
         if sight.rows == 1 and len(self.spans) > 1:  # by kinds; else transformers makes the mask of a window itself
             return not span.is_bounded or span.oldest(sight.oldest_query) <= sight.base  # or pending ones lie before it
         return not span.is_bounded and (sight.rows in {1, sight.slots} or is_accelerator(self._device))
-
-
-def _visible(span: Span, sight: Sight, start: int) -> Tensor:
-    """bool [rows, slots - start]; `sight` on the device that computes."""
-    mask = sight.mask(start)
-    return mask & span.reaches(sight.query_positions, sight.slot_positions(start)) if span.is_bounded else mask

@@ -1,5 +1,6 @@
 """A chat completion, written step by step: the chunks of all its choices, and the whole that they add up to."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from contextlib import aclosing
 from dataclasses import asdict, replace
@@ -131,16 +132,16 @@ class ChatWriter:
         """`model`: what the loaded one is called. Raises `InputError` for fields that contradict each other."""
         self._asked, self._service, self._asker = asked, service, asker
         engine = service.engine
-        self._head = head_of("chatcmpl", model)
-        chat = chat_of(asked.messages, engine.reasoning_marks)
+        self._head, self._marks = head_of("chatcmpl", model), engine.reasoning_marks
         told = asked.offered, asked.choice, asked.template_values
-        self._question = Question(ref(engine), chat, asked.generation(0), *told)
+        self._question = Question(ref(engine), (), asked.generation(0), *told)
         self._choices = [ChoiceWriter(index, asked, engine.end_tokens) for index in range(asked.choices)]
         self._newest = 0
 
     async def prepare(self) -> None:
         """What takes time, beside the server's other work. Raises `InputError` for what cannot be asked."""
-        self._question = await held_to_its_choice(self._service, self._question)
+        chat = await asyncio.to_thread(chat_of, self._asked.messages, self._marks)
+        self._question = await held_to_its_choice(self._service, replace(self._question, chat=chat))
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""

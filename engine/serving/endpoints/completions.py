@@ -1,6 +1,6 @@
 """`/v1/chat/completions` and `/v1/completions`, in OpenAI's form; the latter's texts have no chat template."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.chat.completion import ChatWriter
 from engine.serving.chat.request import ChatFields
@@ -11,8 +11,9 @@ from engine.serving.completions.request import CompletionFields
 from engine.serving.completions.resource import TextCompletion
 from engine.serving.context import AskerOf, ServiceOf
 from engine.serving.event_stream import EVENTS, EventStream
+from engine.serving.guard.routes import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, response_model_exclude_unset=True, responses=EVENTS)

@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel
 
 from engine.serving.context import ServiceOf
+from engine.serving.guard.routes import Router
 
-router = APIRouter()
+router = Router()
 
 
 class Health(BaseModel):

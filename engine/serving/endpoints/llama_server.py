@@ -1,14 +1,16 @@
 """llama-server's own addresses, which editors ask: texts to go on with, gaps to fill in, and what is loaded."""
 
+import asyncio
 from functools import partial
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
 from engine.serving.context import Asker, AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, SentEvent, data_of
 from engine.serving.guard.errors import error_event
+from engine.serving.guard.routes import Router
 from engine.serving.llama_server.completion import CompletionWriter
 from engine.serving.llama_server.request import CompletionFields, InfillFields
 from engine.serving.llama_server.resource import (
@@ -19,8 +21,10 @@ from engine.serving.llama_server.resource import (
     props_of,
     slot_of,
 )
+from engine.serving.pictures import refuse_pictures_in_text
+from engine.serving.question import require_fit
 
-router = APIRouter()
+router = Router()
 Completions = LlamaCompletion | list[LlamaCompletion]
 FORMAT = EventFormat(data_of, partial(error_event, "openai"))
 
@@ -55,7 +59,10 @@ async def apply_template(asked: ChatFields, service: ServiceOf) -> WrittenTempla
     """A conversation as the model reads it, which `/completion` can go on with."""
     service.model(asked.model)
     engine = service.engine
-    chat = chat_of(asked.messages, engine.reasoning_marks)
+    chat = await asyncio.to_thread(chat_of, asked.messages, engine.reasoning_marks)
+    require_fit(chat, asked.offered)
+    if any(turn.pictures for turn in chat):
+        refuse_pictures_in_text()
     write = partial(engine.tokenizer.write_whole, chat, asked.offered, asked.template_values)
     return WrittenTemplate(prompt=await service.read(write))
 

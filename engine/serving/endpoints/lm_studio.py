@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.answers import Alive
 from engine.serving.bounds import Name
@@ -15,6 +15,7 @@ from engine.serving.completions.request import CompletionFields
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.endpoints.sampling_fields import Asked
 from engine.serving.event_stream import EVENTS, EventStream
+from engine.serving.guard.routes import Router
 from engine.serving.lm_studio.resource import (
     AnsweringModel,
     ListedModels,
@@ -30,7 +31,7 @@ from engine.serving.lm_studio.resource import (
     studio_model,
 )
 
-router = APIRouter()
+router = Router()
 
 
 class LoadFields(Asked):

@@ -1,21 +1,23 @@
 """`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
 
+import asyncio
 from functools import partial
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.guard.errors import error_event
+from engine.serving.guard.routes import Router
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
 from engine.serving.question import Question, events_of
 
-router = APIRouter()
+router = Router()
 FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 
 
@@ -26,7 +28,7 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
     asked.refuse_rounds()
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
-    events = events_of(service, asker, question_of(asked, service, options), writer.follow)
+    events = events_of(service, asker, await question_of(asked, service, options), writer.follow)
     if asked.stream:
         return await EventStream.begin(events, FORMAT)
     async for _ in events:
@@ -38,12 +40,14 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
 async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
     service.model(asked.model)
-    request = question_of(asked, service, GenerateOptions()).request(0)
-    prompt = await service.read(partial(service.engine.prompt_of, request))
+    question = await question_of(asked, service, GenerateOptions())
+    question.check(service.engine)
+    prompt = await service.read(partial(service.engine.prompt_of, question.request(0)))
     return TokenCount(input_tokens=len(prompt.tokens))
 
 
-def question_of(asked: CountFields, service: Service, options: GenerateOptions) -> Question:
+async def question_of(asked: CountFields, service: Service, options: GenerateOptions) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
-    chat = chat_of(asked.messages, asked.system, service.engine.reasoning_marks)
-    return Question(ref(service.engine), chat, options, asked.offered, asked.choice, asked.template_values)
+    made_for, marks = ref(service.engine), service.engine.reasoning_marks
+    chat = await asyncio.to_thread(chat_of, asked.messages, asked.system, marks)
+    return Question(made_for, chat, options, asked.offered, asked.choice, asked.template_values)

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from engine.serving.context import ServiceOf
 from engine.serving.guard.metrics import CONTENT_TYPE, Labels
+from engine.serving.guard.routes import Router
 from engine.serving.model_names import served_name
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-router = APIRouter()
+router = Router()
 
 
 class MetricsResponse(PlainTextResponse):

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 
 from engine.serving.context import ServiceOf
+from engine.serving.guard.routes import Router
 from engine.serving.model_names import served_name
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-router = APIRouter()
+router = Router()
 
 
 class ModelMeta(BaseModel):
@@ -30,6 +30,13 @@ class ModelMeta(BaseModel):
     draft: str | None
 
 
+class Modalities(BaseModel):
+    """What is read and written, as OpenRouter and later versions of llama-server tell it."""
+
+    input_modalities: list[Literal["text", "image"]]
+    output_modalities: list[Literal["text"]] = ["text"]
+
+
 class Model(BaseModel):
     """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name.
 
@@ -44,6 +51,7 @@ class Model(BaseModel):
     created_at: str = "1970-01-01T00:00:00Z"
     owned_by: Literal["coppice"] = "coppice"
     max_model_len: int
+    architecture: Modalities
     meta: ModelMeta
 
 
@@ -76,6 +84,7 @@ def _described(engine: "Engine") -> Model:
         id=served_name(engine),
         display_name=engine.name,
         max_model_len=loaded.context_tokens,
+        architecture=Modalities(input_modalities=["text", *(("image",) if engine.reads_pictures else ())]),
         meta=ModelMeta(
             n_ctx=loaded.context_tokens,
             n_ctx_train=max(loaded.context_tokens, engine.target.network.max_positions),

@@ -3,19 +3,21 @@
 What makes or removes models is not among them: that is done in the window.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Any
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.responses import PlainTextResponse
 
 from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EventStream, SentEvent
+from engine.serving.guard.routes import Router
 from engine.serving.infilling import ending_there, read_gap
 from engine.serving.model_names import served_name
 from engine.serving.ollama.lines import LINES, NDJSON, LineWriter
@@ -38,7 +40,7 @@ LATEST = ":latest"  # which clients put behind a name that has no tag
 SPOKEN = "0.12.0"  # clients ask for a version that knows tools and reasoning, and this is one
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {NDJSON: {}}}}
 
-router = APIRouter()
+router = Router()
 
 
 @router.head("/", include_in_schema=False)
@@ -79,8 +81,9 @@ async def chat(asked: OllamaChatFields, service: ServiceOf, asker: AskerOf) -> R
     writer = LineWriter(_served(service, asked.model), is_chat=True, shows_thoughts=asked.shows_thoughts)
     if not asked.messages:
         return writer.loaded()
-    turns = chat_of(asked.messages, service.engine.reasoning_marks)
-    question = Question(ref(service.engine), turns, asked.generation(), asked.offered, values=asked.template_values)
+    made_for = ref(service.engine)
+    turns = await asyncio.to_thread(chat_of, asked.messages, service.engine.reasoning_marks)
+    question = Question(made_for, turns, asked.generation(), asked.offered, values=asked.template_values)
     return await _written(events_of(service, asker, question, writer.follow), writer, asked.is_streamed)
 
 
@@ -89,7 +92,7 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
     """Answer a prompt, or go on with a text as it stands."""
     writer = LineWriter(_served(service, asked.model), is_chat=False, shows_thoughts=asked.shows_thoughts)
     asked.check()
-    if not asked.prompt and not asked.suffix:
+    if not asked.is_question:
         return writer.loaded()
     made_for, options = ref(service.engine), asked.generation()
     if asked.suffix:
@@ -101,7 +104,8 @@ async def generate(asked: GenerateFields, service: ServiceOf, asker: AskerOf) ->
         ask = partial(Generate, chat=(), options=options, raw=asked.prompt)
         events = _followed(answer(service, asker, ask, made_for=made_for), writer)
     else:
-        question = Question(made_for, asked.chat, options, values=asked.template_values)
+        turns = await asyncio.to_thread(asked.chat, service.engine.reasoning_marks)
+        question = Question(made_for, turns, options, values=asked.template_values)
         events = events_of(service, asker, question, writer.follow)
     return await _written(events, writer, asked.is_streamed)
 

@@ -1,11 +1,13 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
+import asyncio
 from weakref import ref
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
+from engine.serving.guard.routes import Router
 from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
 from engine.serving.responses.events import ResponseWriter
@@ -13,7 +15,7 @@ from engine.serving.responses.input_items import chat_of
 from engine.serving.responses.request import ResponsesFields
 from engine.serving.responses.resource import ResponseResource
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/v1/responses", response_model=ResponseResource, responses=EVENTS)
@@ -21,7 +23,7 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     """Answer, whole or as a stream of typed events."""
     asked.check()
     writer = ResponseWriter(resource.begin(asked, service.model(asked.model)))
-    events = events_of(service, asker, question_of(asked, service), writer.follow)
+    events = events_of(service, asker, await question_of(asked, service), writer.follow)
     if asked.stream:
         return await EventStream.begin(events, EventFormat(named, lambda error: named(writer.fail(error))))
     async for _ in events:
@@ -29,8 +31,9 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     return writer.response
 
 
-def question_of(asked: ResponsesFields, service: Service) -> Question:
+async def question_of(asked: ResponsesFields, service: Service) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
-    chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
+    made_for, marks = ref(service.engine), service.engine.reasoning_marks
     options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
-    return Question(ref(service.engine), chat, options, asked.offered, asked.choice, asked.template_values)
+    chat = await asyncio.to_thread(chat_of, asked.input, asked.instructions or "", marks)
+    return Question(made_for, chat, options, asked.offered, asked.choice, asked.template_values)

@@ -7,19 +7,20 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field
 
 from engine.serving.bounds import Text
 from engine.serving.context import ServiceOf
 from engine.serving.endpoints.sampling_fields import Asked
+from engine.serving.guard.routes import Router
 
 if TYPE_CHECKING:
     from engine.text.tokenizer import Tokenizer
 
 MOST_TO_DETOKENIZE = 1 << 20
 
-router = APIRouter()
+router = Router()
 
 
 class TokenizeFields(Asked):

@@ -10,6 +10,7 @@ from starlette.types import Receive
 
 from engine.protocol.sentences import say
 from engine.serving.guard.errors import ApiError, too_long_headers
+from engine.serving.guard.lifted import lift
 from engine.serving.guard.limits import BodyShare, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
@@ -26,7 +27,7 @@ def require_fit_headers(headers: Headers, limits: Limits) -> None:
         raise too_long_headers()
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> bytes:
+async def read_body(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> bytearray:
     """All of it, or an `ApiError`: before it is read where its length tells, else as soon as it is too much.
 
     Raises `ClientDisconnect` where the client left in the middle.
@@ -44,33 +45,44 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits, share: B
         raise ApiError(408, words, code="request_timeout", headers={"connection": "close"}) from None
 
 
-async def require_sound_json(body: bytes) -> None:
-    """Raise `ApiError` for what no endpoint could read, or could only read at the cost of others."""
-    if body.count(b"[") + body.count(b"{") > MOST_CONTAINERS:
-        _refuse_json(say("it has too many lists and objects"))
+async def read_json(body: bytearray, limits: Limits) -> Any:
+    """What it says, None where it is empty.
+
+    Raises `ApiError` for what no endpoint could read, or could only read at the cost of others.
+    """
     if len(body) > LONG_BYTES:  # `json.loads` holds the GIL; counting levels, up to 3 times as long, does not
-        await asyncio.to_thread(_check_json, body)
-    elif body:
-        _check_json(body)
+        return await asyncio.to_thread(_read_long, body, limits)
+    return _read_sound(body) if body else None
 
 
-async def _read(receive: Receive, limits: Limits, share: BodyShare) -> bytes:
-    chunks, total = list[bytes](), 0
+async def _read(receive: Receive, limits: Limits, share: BodyShare) -> bytearray:
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         chunk = message.get("body", b"")
-        total += len(chunk)
-        if total > limits.body_bytes:
+        if len(body) + len(chunk) > limits.body_bytes:
             _refuse_length(limits)
         share.take(len(chunk))
-        chunks.append(chunk)
+        body += chunk
         if not message.get("more_body"):
-            return b"".join(chunks)
+            return body
 
 
-def _check_json(body: bytes) -> None:
+def _read_long(body: bytearray, limits: Limits) -> Any:
+    lifted = lift(body)
+    if len(lifted.rest) > limits.json_bytes:
+        _refuse_text(limits)
+    value = _read_sound(lifted.rest)
+    if len(lifted.rest) + lifted.put_back(value) > limits.json_bytes:
+        _refuse_text(limits)
+    return value
+
+
+def _read_sound(body: bytearray) -> Any:
+    if body.count(b"[") + body.count(b"{") > MOST_CONTAINERS:
+        _refuse_json(say("it has too many lists and objects"))
     try:
         text = body.decode()
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -86,6 +98,7 @@ def _check_json(body: bytes) -> None:
     _require_shallow(value)
     if "\\ud" in text.lower():
         _require_whole_characters(value)
+    return value
 
 
 def _require_shallow(value: Any) -> None:
@@ -119,6 +132,11 @@ def _refuse_json(reason: str) -> NoReturn:
 
 def _refuse_length(limits: Limits) -> NoReturn:
     words = say("The request is longer than {mib} MiB.", mib=limits.body_bytes / (1 << 20))
+    raise ApiError(413, words, say("Send less at once."), code="request_too_large")
+
+
+def _refuse_text(limits: Limits) -> NoReturn:
+    words = say("The request is longer than {mib} MiB beside its pictures.", mib=limits.json_bytes / (1 << 20))
     raise ApiError(413, words, say("Send less at once."), code="request_too_large")
 
 

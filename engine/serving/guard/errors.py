@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 
 from engine.errors import CoppiceError, InputError, NoModel, OutOfMemory, TooLong
 from engine.protocol.messages import FailureKind
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 from engine.serving.desk import Busy
 
 ErrorForm = Literal["openai", "anthropic", "ollama"]
@@ -28,6 +28,7 @@ ONCE_LOADED = {"retry-after": "10"}  # seconds, where no model is loaded yet
 SOON = {"retry-after": "2"}  # and where too many wait
 MOST_FLAWS = 3  # that are told of one request
 MOST_READ = 100  # of those that were found: a kind that a value was tried as may add one that is told already
+LONGEST_NAME = 64  # characters of a field's, which in some places are the client's own
 LONGEST_WORDS = 1000  # characters of a message: a name that a client sent may be in it
 DO_NOT_RETRY = {"x-should-retry": "false"}  # what the clients of OpenAI and Anthropic look for: by status, they would
 
@@ -193,14 +194,22 @@ def _http(error: Any) -> ApiError:
 
 
 def _invalid(error: Any) -> ApiError:
-    """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
+    """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields and types."""
     if not isinstance(error.body, dict):
         message, hint = say("The request is no JSON object."), say("Send one, with the fields of this address.")
         return ApiError(400, message, hint, code="invalid_value")
     found = islice(error.errors(), MOST_READ)
-    flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in found))
+    flaws = list(dict.fromkeys((_field_of(flaw, error.body), _words_of(flaw)) for flaw in found))
     told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])
-    return ApiError(400, told, code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None)
+    return ApiError(
+        400, told[:LONGEST_WORDS], code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None
+    )
+
+
+def _words_of(flaw: Mapping[str, Any]) -> str:
+    """What is wrong; of a `type` that there is not, which may be a whole picture, the beginning is told."""
+    words, tag = str(flaw["msg"]), flaw.get("ctx", {}).get("tag")
+    return words.replace(f"'{tag}'", shown(tag)) if isinstance(tag, str) else words
 
 
 def _field_of(flaw: Mapping[str, Any], body: Any) -> str:
@@ -209,7 +218,7 @@ def _field_of(flaw: Mapping[str, Any], body: Any) -> str:
     for name in flaw["loc"][1:]:
         is_field = isinstance(value, dict) and name in value
         if is_field or (isinstance(value, list) and isinstance(name, int)):
-            names, value = [*names, str(name)], value[name]
+            names, value = [*names, str(name)[:LONGEST_NAME]], value[name]
     if flaw["type"] == "missing" and flaw["loc"][1:]:
         names.append(str(flaw["loc"][-1]))
     return ".".join(names)

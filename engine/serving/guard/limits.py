@@ -17,17 +17,19 @@ MOST_ADDRESSES = 1024  # whose rates are remembered
 class Limits:
     """What no client can go beyond. The server needs none of it larger, and a computer can well bear it.
 
-    `body_bytes`: a context of a million tokens is about 4 MiB of text, and twice that as JSON. `all_bodies_bytes`: of
-    all requests under way. `body_seconds`: to send one, 8 MiB at a megabit a second. `headers`, `header_bytes`: such as
-    browsers and proxies send are a tenth of it. `idle_seconds`: without a whole request on a connection: longer than
-    the 5 s that clients keep one. `unread_seconds`: without reading while an answer is sent. `requests_per_second`: of
-    one address, what takes about a tenth of a core; `burst`: at once after a rest; a wrong key counts as
-    `wrong_key_requests`. `connections`: of all, a quarter of the files that a process may usually open, and
-    `connections_of_one` address.
+    `body_bytes`: the largest picture is 43 MiB of base64. `json_bytes`: of that, beside pictures; a context of a
+    million tokens is about 4 MiB of text, and twice that as JSON. `all_bodies_bytes`: of all requests under way; each
+    takes up to three times its bytes. `body_seconds`: to send one, 8 MiB at a megabit a second. `headers`,
+    `header_bytes`: such as browsers and proxies send are a tenth of it. `idle_seconds`: without a whole request on a
+    connection: longer than the 5 s that clients keep one. `unread_seconds`: without reading while an answer is sent.
+    `requests_per_second`: of one address, what takes about a tenth of a core; `burst`: at once after a rest; a wrong
+    key counts as `wrong_key_requests`. `connections`: of all, a quarter of the files that a process may usually open,
+    and `connections_of_one` address.
     """
 
-    body_bytes: int = 8 << 20
-    all_bodies_bytes: int = 64 << 20
+    body_bytes: int = 48 << 20
+    json_bytes: int = 8 << 20
+    all_bodies_bytes: int = 96 << 20
     body_seconds: float = 60.0
     headers: int = 100
     header_bytes: int = 16 << 10

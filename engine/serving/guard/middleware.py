@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.protocol.serving import LOOPBACK
 from engine.serving.context import Asker, Service
 from engine.serving.guard.auth import OPEN_PATHS, is_known, unauthorized
-from engine.serving.guard.bodies import read_body, require_fit_headers, require_sound_json
+from engine.serving.guard.bodies import LONG_BYTES, read_body, read_json, require_fit_headers
 from engine.serving.guard.errors import api_error_of, response_to
 from engine.serving.guard.limits import BodyBudget, Limits, Rates, network_of
 from engine.serving.guard.origins import (
@@ -21,6 +21,7 @@ from engine.serving.guard.origins import (
     require_own_host,
     response_headers,
 )
+from engine.serving.guard.routes import READ_ALREADY, leave_value
 from engine.serving.guard.visits import OpenVisit, Visits
 
 
@@ -63,8 +64,10 @@ class Guard:
             return
         with self._bodies.share() as share:
             body = await read_body(headers, receive, self._limits, share)
-            await require_sound_json(body)
-            await _while_there(self._app, scope, body, receive, response)
+            is_long = len(body) > LONG_BYTES  # before what is read of it takes pieces out
+            leave_value(scope, await read_json(body, self._limits), is_long)
+            del body
+            await _while_there(self._app, scope, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:
         """Raise `ApiError` for whom nothing is read or computed."""
@@ -102,10 +105,10 @@ class Watched:
             self.is_whole = True
 
 
-async def _while_there(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, response: Watched) -> None:
+async def _while_there(app: ASGIApp, scope: Scope, receive: Receive, response: Watched) -> None:
     """Let `app` answer, and cancel it as soon as the client leaves. Raises what `app` raises."""
     gone = asyncio.Event()
-    answering = asyncio.create_task(_run(app, scope, _replay(body, gone.wait), response))
+    answering = asyncio.create_task(_run(app, scope, _replay(gone.wait), response))
     leaving = asyncio.create_task(_departure(receive))
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -127,9 +130,9 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, response: Watched) 
     await app(scope, receive, response)
 
 
-def _replay(body: bytes, until_gone: Callable[[], Awaitable[object]]) -> Receive:
-    """What gives the application the body once, and waits for the client's departure from then on."""
-    parts = [body]
+def _replay(until_gone: Callable[[], Awaitable[object]]) -> Receive:
+    """What tells the application once that the body was read, and waits for the client's departure from then on."""
+    parts = [READ_ALREADY]
 
     async def receive() -> Message:
         if parts:

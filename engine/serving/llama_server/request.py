@@ -14,6 +14,7 @@ from engine.serving.completions.request import MOST_ANSWERS, MOST_PROMPT_TOKENS,
 from engine.serving.endpoints.chunked_fields import MOST_CHOICES
 from engine.serving.endpoints.constraint_fields import ConstraintFields
 from engine.serving.endpoints.sampling_fields import MOST_BIASES, Asked, Biases, SamplingFields, StopField
+from engine.serving.pictures import refuse_pictures_in_text
 from engine.text.infill import OtherFile
 
 ENDLESS = (None, -1, -2)  # without end, and until the context is full: here the same
@@ -59,7 +60,7 @@ def _too_many() -> InputError:
 
 
 class PromptObject(Asked):
-    """A text, with what no model here can read."""
+    """A text; pictures are shown in chats alone."""
 
     prompt_string: Text
     multimodal_data: list[Any] | None = None
@@ -155,7 +156,7 @@ class CompletionFields(LlamaFields):
 def _prompt_of(asked: int | str | list[int | str] | PromptObject) -> Prompt:
     if isinstance(asked, PromptObject):
         if asked.multimodal_data:
-            raise InputError(say("Images cannot be read here."), say("Send text alone."))
+            refuse_pictures_in_text()
         return asked.prompt_string
     if isinstance(asked, int):
         return (asked,)

@@ -110,7 +110,7 @@ class Props(BaseModel):
     total_slots: int = 1
     model_alias: str
     model_path: str
-    modalities: Modalities = Modalities()
+    modalities: Modalities
     endpoint_slots: bool = True
     endpoint_props: bool = False
     endpoint_metrics: bool = True
@@ -173,6 +173,7 @@ def props_of(engine: "Engine", desk: "Desk") -> Props:
         default_generation_settings=slot_of(engine, desk),
         model_alias=served_name(engine),
         model_path=served_name(engine),
+        modalities=Modalities(vision=engine.reads_pictures),
         chat_template=tokenizer.chat_template,
         bos_token="" if begin is None else tokenizer.piece(begin),
         eos_token="" if end is None else tokenizer.piece(end),

@@ -19,11 +19,14 @@ StopReason = Literal["eosFound", "stopStringFound", "maxPredictedTokensReached",
 
 
 class StudioModel(BaseModel):
-    """The loaded one, in the earlier form. `max_context_length`: what it was made for, `loaded_...`: what it has."""
+    """The loaded one, in the earlier form. `max_context_length`: what it was made for, `loaded_...`: what it has.
+
+    `type`: `vlm` where it reads pictures.
+    """
 
     id: str
     object: Literal["model"] = "model"
-    type: Literal["llm"] = "llm"
+    type: Literal["llm", "vlm"]
     publisher: str
     arch: str
     compatibility_type: Literal["gguf"] = "gguf"  # clients know no other than that and MLX, and read no list with one
@@ -151,6 +154,7 @@ def studio_model(engine: "Engine") -> StudioModel:
     target = engine.describe(0, seconds=0.0).target
     return StudioModel(
         id=served_name(engine),
+        type="vlm" if engine.reads_pictures else "llm",
         publisher=_publisher(engine),
         arch=target.family,
         quantization=target.weights,
@@ -175,7 +179,7 @@ def listed_model(engine: "Engine") -> ListedModel:
         loaded_instances=[LoadedInstance(id=known.id, config=config)],
         max_context_length=known.max_context_length,
         format="gguf" if _stored_as(engine) == "gguf" else None,
-        capabilities=Capabilities(vision=False, trained_for_tool_use=bool(known.capabilities)),
+        capabilities=Capabilities(vision=engine.reads_pictures, trained_for_tool_use=bool(known.capabilities)),
     )
 
 

@@ -5,12 +5,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
+from engine.protocol.sentences import say
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
-from engine.serving.conversation import BETWEEN, Conversation, Speaker, TextPart, TextParts, refuse_media, texts_of
+from engine.serving.conversation import (
+    BETWEEN,
+    Conversation,
+    PicturePart,
+    Speaker,
+    TextPart,
+    Told,
+    refuse_media,
+    texts_of,
+    told_in,
+)
 from engine.serving.endpoints.sampling_fields import Asked
+from engine.serving.pictures import PictureText, SentPicture
 
 FAILED = "Error: "  # chat templates know no other way to say so
 
@@ -37,19 +50,53 @@ class ToolUseBlock(Asked):
     input: dict[str, Any]
 
 
+def _require_base64(source: object) -> object:
+    """The source of a picture as it is; raises `InputError` for one that would have to be fetched."""
+    kind = source.get("type") if isinstance(source, dict) else None
+    if isinstance(kind, str) and kind in ("url", "file"):
+        words = say("Pictures are not fetched from addresses or files here.")
+        raise InputError(words, say("Send the picture itself, as a source of the type base64."))
+    return source
+
+
+class PictureSource(Asked):
+    """A picture as base64; the type that it is said to have is not looked at."""
+
+    type: Literal["base64"]
+    media_type: Name | None = None
+    data: PictureText
+
+
+class ImageBlock(PicturePart):
+    """A picture."""
+
+    type: Literal["image"]
+    source: Annotated[PictureSource, BeforeValidator(_require_base64)]
+
+    @property
+    def sent(self) -> SentPicture:
+        """The picture as it came."""
+        return SentPicture(self.source.data)
+
+
+Shown = Annotated[TextPart | ImageBlock, Field(discriminator="type")]
+ShownParts = Annotated[list[Annotated[Shown, refuse_media("image")]], Field(max_length=MOST_PARTS, fail_fast=True)]
+
+
 class ToolResultBlock(Asked):
     """What the tool gave back, or how it failed."""
 
     type: Literal["tool_result"]
     tool_use_id: Name
-    content: Text | TextParts | None = None
+    content: Text | ShownParts | None = None
     is_error: bool | None = None
 
 
 Block = Annotated[
-    TextPart | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")
+    TextPart | ImageBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock,
+    Field(discriminator="type"),
 ]
-Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)]
+Blocks = Annotated[list[Annotated[Block, refuse_media("image")]], Field(max_length=MOST_PARTS, fail_fast=True)]
 
 
 class MessageField(Asked):
@@ -66,7 +113,7 @@ def chat_of(messages: list[MessageField], system: str | list[TextPart] | None, m
     """
     conversation = Conversation(marks)
     for text in texts_of(system):
-        conversation.say("system", text)
+        conversation.say("system", Told(text))
     for message in messages:
         for block in [message.content] if isinstance(message.content, str) else message.content:
             _tell(conversation, message.role, block)
@@ -76,13 +123,13 @@ def chat_of(messages: list[MessageField], system: str | list[TextPart] | None, m
 def _tell(conversation: Conversation, speaker: Speaker, block: str | Block) -> None:
     match block:
         case str():
-            conversation.say(speaker, block)
-        case TextPart():
-            conversation.say(speaker, block.text)
+            conversation.say(speaker, Told(block))
+        case TextPart() | ImageBlock():
+            conversation.say(speaker, told_in([block]))
         case ThinkingBlock():
             conversation.think(block.thinking)
         case ToolUseBlock():
             conversation.call(ToolCall(block.id, block.name, json.dumps(block.input, ensure_ascii=False)))
         case ToolResultBlock():
-            text = BETWEEN.join(texts_of(block.content))
-            conversation.give_back(block.tool_use_id, f"{FAILED}{text}" if block.is_error else text)
+            told = told_in(block.content, BETWEEN)
+            conversation.give_back(block.tool_use_id, told.behind(FAILED) if block.is_error else told)

@@ -8,15 +8,17 @@ from pydantic import BeforeValidator, Field
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions
+from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
 from engine.serving.chat.request import ToolField
-from engine.serving.conversation import only_tools
+from engine.serving.conversation import Conversation, Told, only_tools
 from engine.serving.endpoints.constraint_fields import Schema
 from engine.serving.endpoints.sampling_fields import SEEDS, Asked, SamplingFields, StopField
 from engine.serving.endpoints.template_fields import values_of_effort, values_of_switch
-from engine.serving.ollama.turns import NoImages, TurnField
+from engine.serving.ollama.turns import Images, TurnField, told_with
+from engine.serving.pictures import refuse_pictures_in_text
 
 ENDLESS = (0, -1, -2)  # for Ollama the same as -1, without end, and until the context is full: here all the same
 
@@ -107,19 +109,31 @@ class GenerateFields(AnswerFields):
     suffix: Text | None = None
     template: Text | None = None
     raw: bool | None = None
-    images: NoImages = None
+    images: Images | None = None
 
     def check(self) -> None:
         """Raise `InputError` for fields that this server does not support."""
         if self.template:
             words = say("The model's own chat template is used here.")
             raise InputError(words, say("Leave out 'template', or send what it would make of the prompt, with 'raw'."))
+        if self.images and (self.raw or self.suffix):
+            refuse_pictures_in_text()
 
     @property
-    def chat(self) -> tuple[ChatMessage, ...]:
-        """The prompt as a conversation."""
-        system = (ChatMessage("system", self.system),) if self.system else ()
-        return (*system, ChatMessage("user", self.prompt or ""))
+    def is_question(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.prompt or self.suffix or self.images)
+
+    def chat(self, marks: Marks) -> tuple[ChatMessage, ...]:
+        """The prompt as a conversation; long pictures take a while. Raises `InputError` as `Conversation` does.
+
+        `marks`: what stands around reasoning in the text of the model's answers.
+        """
+        conversation = Conversation(marks)
+        if self.system:
+            conversation.say("system", Told(self.system))
+        conversation.say("user", told_with(self.prompt, self.images))
+        return conversation.chat
 
 
 class ShowFields(Asked):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NEVER = "0001-01-01T00:00:00Z"  # what Ollama's own program shows as such: nothing here changes, or ends by the clock
 DoneReason = Literal["stop", "length", "load"]
+Capability = Literal["completion", "vision", "tools", "thinking", "insert"]
 
 
 class SaidFunction(BaseModel):
@@ -88,6 +89,7 @@ class ListedModel(BaseModel):
     size: int
     digest: str
     details: Details
+    capabilities: list[Capability]
 
 
 class RunningModel(ListedModel):
@@ -120,7 +122,7 @@ class ShownModel(BaseModel):
     modified_at: str = NEVER
     details: Details
     model_info: dict[str, str | int]
-    capabilities: list[Literal["completion", "tools", "thinking", "insert"]]
+    capabilities: list[Capability]
 
 
 class Version(BaseModel):
@@ -141,6 +143,7 @@ def running_model(engine: "Engine") -> RunningModel:
         size=loaded.target.bytes,
         digest=hashlib.sha256(told.encode()).hexdigest(),
         details=details,
+        capabilities=_capabilities(engine),
         size_vram=0 if place is None or place.shared else place.device.taken,
         context_length=loaded.context_tokens,
     )
@@ -159,13 +162,18 @@ def shown_model(engine: "Engine") -> ShownModel:
             f"{family}.block_count": loaded.target.layers,
             f"{family}.context_length": loaded.context_tokens,
         },
-        capabilities=[
-            "completion",
-            "tools",
-            *(("thinking",) if engine.tokenizer.reasoning.is_known else ()),
-            *(("insert",) if engine.tokenizer.infill else ()),
-        ],
+        capabilities=_capabilities(engine),
     )
+
+
+def _capabilities(engine: "Engine") -> list[Capability]:
+    return [
+        "completion",
+        *(("vision",) if engine.reads_pictures else ()),
+        "tools",
+        *(("thinking",) if engine.tokenizer.reasoning.is_known else ()),
+        *(("insert",) if engine.tokenizer.infill else ()),
+    ]
 
 
 def _details(loaded: "Loaded") -> Details:

@@ -6,25 +6,18 @@ from collections import defaultdict, deque
 from collections.abc import Sequence, Set
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
-from engine.protocol.sentences import say
 from engine.protocol.tools import ToolCall
-from engine.serving.bounds import MOST_TOOLS, Name, Text
-from engine.serving.conversation import Conversation
+from engine.serving.bounds import MOST_PARTS, MOST_TOOLS, Name, Text
+from engine.serving.conversation import Conversation, Told
 from engine.serving.endpoints.sampling_fields import Asked
+from engine.serving.pictures import PictureText, SentPicture
 
-
-def _refuse_images(images: object) -> None:
-    if images:
-        raise InputError(say("Images cannot be read here."), say("Send text alone."))
-
-
-NoImages = Annotated[None, BeforeValidator(_refuse_images)]
-"""`images`, as long as there are none."""
+Images = Annotated[list[PictureText], Field(max_length=MOST_PARTS, fail_fast=True)]
+"""Pictures, which stand before the text."""
 
 
 class AskedFunction(Asked):
@@ -51,10 +44,15 @@ class TurnField(Asked):
     role: Literal["system", "user", "assistant", "tool"]
     content: Text | None = None
     thinking: Text | None = None
-    images: NoImages = None
+    images: Images | None = None
     tool_calls: list[AskedCall] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_name: Name | None = None
     tool_call_id: Name | None = None
+
+
+def told_with(text: str | None, images: Sequence[str] | None) -> Told:
+    """A text and the pictures before it."""
+    return Told(text or "", tuple(map(SentPicture, images or ())))
 
 
 def chat_of(messages: Sequence[TurnField], marks: Marks) -> tuple[ChatMessage, ...]:
@@ -65,13 +63,14 @@ def chat_of(messages: Sequence[TurnField], marks: Marks) -> tuple[ChatMessage, .
     given = {call.id for message in messages for call in message.tool_calls or () if call.id}
     conversation, open_calls = Conversation(marks), _OpenCalls(given)
     for message in messages:
+        told = told_with(message.content, message.images)
         if message.role == "tool":
             call = open_calls.close(message.tool_call_id, message.tool_name)
-            conversation.give_back(call, message.content or "")
+            conversation.give_back(call, told)
             continue
         if message.role == "assistant":
             conversation.think((message.thinking or "").strip())
-        conversation.say(message.role, message.content or "")
+        conversation.say(message.role, told)
         for each in message.tool_calls or ():
             conversation.call(open_calls.open(each))
     return conversation.chat

@@ -11,8 +11,9 @@ from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, Name, Text
-from engine.serving.conversation import BETWEEN, Conversation, refuse_media, texts_of
+from engine.serving.conversation import BETWEEN, Conversation, PicturePart, Told, refuse_media, told_in
 from engine.serving.endpoints.sampling_fields import Asked
+from engine.serving.pictures import PictureUrl, SentPicture, sent_as_url
 
 INPUT = "input"  # the one argument of a tool that takes any text
 
@@ -24,8 +25,31 @@ class ItemText(Asked):
     text: Text
 
 
+class ItemPicture(PicturePart):
+    """A picture as a data: URL; how much of its `detail` is looked at is the model's affair."""
+
+    type: Literal["input_image"]
+    image_url: PictureUrl
+    detail: Name | None = None
+
+    @property
+    def sent(self) -> SentPicture:
+        """The picture as it came."""
+        return sent_as_url(self.image_url)
+
+
+def _refuse_stored(part: object) -> object:
+    """Raise `InputError` for a picture that was uploaded somewhere before."""
+    if isinstance(part, dict) and part.get("type") == "input_image" and part.get("file_id"):
+        words = say("The input refers to a stored picture, and this server stores nothing.")
+        raise InputError(words, say("Send the picture itself as a data: URL (data:image/png;base64,…)."))
+    return part
+
+
+ItemPart = Annotated[ItemText | ItemPicture, Field(discriminator="type")]
 ItemParts = Annotated[
-    list[Annotated[ItemText, BeforeValidator(refuse_media)]], Field(max_length=MOST_PARTS, fail_fast=True)
+    list[Annotated[ItemPart, BeforeValidator(_refuse_stored), refuse_media("input_image")]],
+    Field(max_length=MOST_PARTS, fail_fast=True),
 ]
 
 
@@ -108,7 +132,7 @@ def chat_of(items: str | list[InputItem], instructions: str, marks: Marks) -> tu
     """
     conversation = Conversation(marks)
     if instructions:
-        conversation.say("system", instructions)
+        conversation.say("system", Told(instructions))
     for item in [MessageItem(role="user", content=items)] if isinstance(items, str) else items:
         _tell(conversation, item)
     return conversation.chat
@@ -117,13 +141,12 @@ def chat_of(items: str | list[InputItem], instructions: str, marks: Marks) -> tu
 def _tell(conversation: Conversation, item: InputItem) -> None:
     match item:
         case MessageItem():
-            for text in texts_of(item.content):
-                conversation.say("system" if item.role == "developer" else item.role, text)
+            conversation.say("system" if item.role == "developer" else item.role, told_in(item.content, BETWEEN))
         case CallItem():
             conversation.call(ToolCall(item.call_id, item.name, item.arguments))
         case CustomCallItem():
             conversation.call(ToolCall(item.call_id, item.name, json.dumps({INPUT: item.input}, ensure_ascii=False)))
         case ResultItem():
-            conversation.give_back(item.call_id, BETWEEN.join(texts_of(item.output)))
+            conversation.give_back(item.call_id, told_in(item.output, BETWEEN))
         case ThoughtItem():
             conversation.think("".join(part.text for part in item.content or ()))

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from engine.errors import InputError
 from engine.protocol.messages import TemplateValues
@@ -19,6 +19,7 @@ from engine.serving.responses.input_items import INPUT, InputItem
 
 LOG_PROBS = "message.output_text.logprobs"
 INPUT_SCHEMA = {"type": "object", "properties": {INPUT: {"type": "string"}}, "required": [INPUT]}
+MetadataText = Annotated[str, StringConstraints(max_length=4096)]  # comes back with every event that has the response
 ChoiceMode = Literal["auto", "required", "none"]
 
 
@@ -98,7 +99,7 @@ class ResponsesFields(SamplingFields):
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    metadata: Annotated[dict[Name, Text], at_most(64)] | None = Field(default=None, max_length=64)
+    metadata: Annotated[dict[Name, MetadataText], at_most(64)] | None = Field(default=None, max_length=64)
     stream: bool | None = None
     store: bool | None = None
     background: bool | None = None

@@ -10,6 +10,7 @@ from itertools import count
 import numpy as np
 from torch import Tensor
 
+from engine.picture_tokens import is_row
 from engine.speculation.interfaces import Method, Sampling, TreeBounds
 from engine.speculation.methods.verification import accept
 from engine.speculation.trees.arrays import Numbers
@@ -121,7 +122,7 @@ class NgramIndex:
         behind: dict[int, list[Place]] = {}
         say: dict[int, int] = {}
         for position, agreed in places:
-            if position < len(self._text):
+            if position < len(self._text) and not is_row(self._text[position]):
                 token = self._text[position]
                 behind.setdefault(token, []).append((position + 1, min(agreed + 1, LONGEST)))
                 say[token] = say.get(token, 0) + (1 << agreed)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.accelerator import reads_are_free
+from engine.picture_tokens import without_rows
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
 from engine.speculation.methods.proposals import Proposals, kept
@@ -109,7 +110,7 @@ class Drafting:
         self._options = replace(options, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0) if self._is_greedy else options
         its = self._options
         self._is_filtered = its.top_k > 0 or its.top_p < 1.0 or its.min_p > 0.0
-        self._prompt = sorted(set(prompt))
+        self._prompt = sorted(set(without_rows(prompt)))
         self._prompt_tokens = len(prompt)
         self._vocabulary = vocabulary
         self._observer = observer or NullObserver()

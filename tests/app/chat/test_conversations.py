@@ -1,7 +1,6 @@
 """Chats go out to files and come in from them: each export to its own, an import in steps, with a way to stop it."""
 
 import json
-import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -101,7 +100,8 @@ def test_an_export_that_fails_says_why_and_leaves_the_old_file(
     desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "full.md").write_text("old")
-    (tmp_path / f"full.md.{os.getpid()}.part").mkdir()  # nothing can be written beside it
+    monkeypatch.setattr("engine.files._mark", lambda: "taken")
+    (tmp_path / "full.md.taken.part").mkdir()  # nothing can be written beside it
     choose(monkeypatch, tmp_path / name)
     desk.conversations.export(desk.converse("one"))
     qtbot.waitUntil(lambda: bool(desk.told(EXCHANGE_NOTICE)))

@@ -128,3 +128,17 @@ def test_an_option_is_found_and_shown_where_it_is_set(
     assert focused is not None
     assert focused.accessibleName() == first
     dialog.close()
+
+
+def test_what_cannot_be_done_says_why(palette: CommandPalette, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr("app.shell.command_palette.announce", lambda _widget, words: heard.append(words))
+    write(palette, "regenerate")
+    (hit,) = palette.model.hits
+    index = palette.model.index(0)
+    assert (hit.entry.is_enabled, hit.entry.beside) == (False, "This chat is empty.")
+    assert palette.model.data(index, Qt.ItemDataRole.ToolTipRole) == "This chat is empty."
+    assert str(palette.model.data(index, Qt.ItemDataRole.AccessibleTextRole)).endswith("This chat is empty.")
+    assert heard[-1] == "Regenerate answer: This chat is empty.", "no key leads to it"
+    palette.field.clear()
+    assert palette.model.data(palette.list.currentIndex(), Qt.ItemDataRole.ToolTipRole) is None

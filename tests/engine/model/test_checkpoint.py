@@ -54,6 +54,20 @@ def test_a_folder_opens_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert checkpoint.source == source
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are text there")
+def test_a_folder_whose_name_is_no_text_has_one_that_clients_can_be_told(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"my\xffmodel")
+    make.whole_folder(folder)
+    checkpoint = open_checkpoint(str(folder))
+    assert checkpoint.name.encode() == b"my?model"
+    assert checkpoint.source == str(folder)
+    for source in (
+        folder.with_name("my\ufffdmodel"),
+        os.fsdecode(b"/nowhere/\xff"),
+    ):  # as Qt hands it on, and not there
+        assert "no UTF-8 text" in message_of(source)
+
+
 def test_shards_open_through_their_index(tmp_path: Path) -> None:
     folder = make.sharded_folder(tmp_path / "sharded")
     checkpoint = open_checkpoint(str(folder))

@@ -207,7 +207,7 @@ def test_where_a_network_drops_rows_half_way_prompts_come_in_chunks() -> None:
 
 
 def test_what_cannot_be_joined_stays_with_its_chunk() -> None:
-    calls = ChunkedCalls(20, 8)
+    calls = ChunkedCalls([8, 16, 20])
     states = torch.arange(20.0)[None, :, None]
     seen: list[object] = []
 

@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -61,21 +62,27 @@ def until_the_end(heard: "queue.SimpleQueue[Event]") -> Iterator[Event]:
         yield event
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Loaded once; whoever changes something puts it back."""
+@contextmanager
+def serving(options: LoadOptions) -> Iterator[Running]:
+    """A server of its own, with this pair."""
     desk, reading, heard, told = Desk(), Future[None](), queue.SimpleQueue[Event](), list[Event]()
     reading.set_result(None)
     worker = Worker(desk, Cancellation(), Watcher(), reading)
     threading.Thread(target=worker.run, name="answers", daemon=True).start()
-    cache = str(tmp_path_factory.mktemp("cache"))
-    desk.put(Job(Load(1, LoadOptions(device="cpu", cache_dir=cache)), WINDOW, heard.put))
+    desk.put(Job(Load(1, options), WINDOW, heard.put))
     list(until_the_end(heard))
     server = listen(desk, ServeOptions(port=0), told.append)
     yield Running(desk, server.address, told)
     server.close()
     assert desk.engine
     desk.engine.close()
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Loaded once; whoever changes something puts it back."""
+    with serving(LoadOptions(device="cpu", cache_dir=str(tmp_path_factory.mktemp("cache")))) as running:
+        yield running
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from fastapi import APIRouter
 from pydantic import BaseModel
 
 from engine.errors import Cancellation
@@ -38,6 +37,7 @@ from engine.serving.desk import Desk, Job
 from engine.serving.event_stream import EventStream
 from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import Guard
+from engine.serving.guard.routes import Router
 from engine.serving.listening import Listening, listen
 from engine.serving.worker import Worker
 from engine.text.pieces import Content
@@ -45,7 +45,7 @@ from engine.text.pieces import Content
 KEY = "sk-of-the-tests"
 PATIENCE_SECONDS = 60
 PATH = "/v1/stub"
-router = APIRouter()
+router = Router()
 
 
 class Ask(BaseModel):

@@ -154,7 +154,11 @@ def test_an_answer_that_is_begun_is_gone_on_with(running: Running, client: OpenA
     [
         ({"model": "gpt-99"}, openai.NotFoundError, "gpt-99"),
         ({"messages": []}, openai.BadRequestError, "messages"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, openai.BadRequestError, "Images"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            openai.BadRequestError,
+            "as image_url",
+        ),
         ({"messages": [{"role": "owl", "content": "hu"}]}, openai.BadRequestError, "owl"),
         ({"temperature": -1}, openai.BadRequestError, "temperature"),
         ({"max_tokens": 0}, openai.BadRequestError, "max_tokens: Input should be greater than 0, or -1"),

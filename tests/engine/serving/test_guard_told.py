@@ -118,6 +118,22 @@ def test_a_field_that_does_not_fit_is_named_and_not_sent_back(server: Running) -
 
 
 @pytest.mark.parametrize(
+    "asked",
+    [
+        {"messages": [{"role": "secret" * 20_000, "content": "Hi"}]},
+        {"messages": [{"role": "user", "content": [{"type": "secret" * 20_000}]}]},
+        {"messages": [{"role": "user", "content": "Hi"}], "logit_bias": {"secret" * 20_000: 1}},
+    ],
+)
+def test_long_types_and_names_are_cut(server: Running, asked: dict[str, Any]) -> None:
+    """They may be a picture that somebody put into the wrong place; the window's log has these words, too."""
+    told = server.http.post("/v1/chat/completions", json=asked)
+    assert told.status_code == 400
+    assert told.json()["error"]["message"].count("secret") < 20
+    assert len(server.last_visit().words) <= 1000
+
+
+@pytest.mark.parametrize(
     ("error", "kind", "code"),
     [
         (refused("memory"), "overloaded_error", "out_of_memory"),

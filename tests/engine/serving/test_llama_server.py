@@ -216,7 +216,7 @@ def test_a_constraint_holds(http: httpx.Client, monkeypatch: pytest.MonkeyPatch)
         ("/completion", {"prompt": ["Once", ""]}, "empty"),
         ("/completion", {"prompt": [10**8]}, "vocabulary"),
         ("/completion", {"prompt": [1, *["a"] * 4097]}, "texts among"),
-        ("/completion", {"prompt": {"prompt_string": "a", "multimodal_data": ["aGVsbG8="]}}, "Images"),
+        ("/completion", {"prompt": {"prompt_string": "a", "multimodal_data": ["aGVsbG8="]}}, "cannot show pictures"),
         ("/completion", {"prompt": "a", "n_probs": 2, "post_sampling_probs": True}, "post_sampling_probs"),
         ("/completion", {"prompt": "a", "logit_bias": [["Hello", 1]]}, "logit_bias"),
         ("/completion", {"prompt": "a", "coppice": {"rounds": True}}, "Rounds"),

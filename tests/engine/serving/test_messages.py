@@ -163,7 +163,7 @@ def thoughts_of(text: str) -> list[Piece]:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "Images"),
+        ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "source.type: Field required"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]}, "'c'"),
         ({"messages": []}, "empty"),
         ({"extra": {"coppice": {"rounds": True}}}, "Rounds"),

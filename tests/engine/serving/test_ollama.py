@@ -261,7 +261,8 @@ def test_other_models_are_refused_and_none_is_listed_before_one_is_loaded(
     [
         ({"suffix": "the end"}, "fill in"),
         ({"template": "{{ .Prompt }}"}, "template"),
-        ({"images": ["aGVsbG8="]}, "Images"),
+        ({"images": ["aGVsbG8="]}, "a model loaded that reads pictures"),
+        ({"images": ["aGVsbG8="], "raw": True}, "cannot show pictures"),
         ({"options": {"temperature": 900}}, "temperature"),
         ({"options": {"num_predict": -3}}, "num_predict"),
         ({"options": {"coppice": {"rounds": True}}}, "Rounds"),

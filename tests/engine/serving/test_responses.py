@@ -133,7 +133,7 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
         ({"include": ["message.output_text.logprobs"]}, "log-probabilities"),
         ({"top_logprobs": 3}, "log-probabilities"),
         ({"extra_body": {"coppice": {"rounds": True}}}, "Rounds"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "Images"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "not fetched"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "4"}]}, "'c'"),
         ({"input": []}, "empty"),
         ({"input": [{"type": "computer_call"}]}, "Input should be a message, a function_call, a function_call_output"),

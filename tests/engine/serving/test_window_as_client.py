@@ -1,8 +1,12 @@
 """A window on another machine, in front of a real server: its answer is the server's own, event by event."""
 
+import itertools
+import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from app.engine.remote import wire as wires
 from app.engine.remote.addresses import COPPICE
@@ -14,6 +18,10 @@ from app.engine.remote.wire import Wire
 from app.system.background import Stop
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Prefilled, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.pictures import Picture
+from engine.protocol.reasoning import COMMON
+from engine.serving.chat.request import ChatFields
+from engine.serving.chat.turns import chat_of
 from tests.engine.serving.conftest import PATIENCE_SECONDS, STORY, Running
 
 CHAT = (ChatMessage("system", "Be brief."), ChatMessage("user", STORY))
@@ -58,3 +66,14 @@ def test_a_conversation_is_as_long_there_as_here(running: Running) -> None:
     prompt = running.engine.prompt_of(Generate(1, CHAT, OPTIONS))
     assert tokens == len(prompt.tokens)
     assert texts == (len(running.engine.tokenizer.encode(STORY)), 0)
+
+
+@given(texts=st.lists(st.text(max_size=5), min_size=1, max_size=4), shown=st.lists(st.integers(0, 3), max_size=4))
+def test_pictures_stand_there_where_they_stand_here(texts: list[str], shown: list[int]) -> None:
+    content, places = "".join(texts), list(itertools.accumulate(map(len, texts), initial=0))
+    here = sorted(places[at] for at in shown if at < len(places))
+    pictures = tuple(Picture(b"\x89PNG\r\n\x1a\n %d" % number, at) for number, at in enumerate(here))
+    chat = (ChatMessage("user", content, pictures=pictures),)
+    assume(content or pictures)
+    asked = ChatFields.model_validate_json(json.dumps(question(COPPICE, "", chat, OPTIONS)))
+    assert chat_of(asked.messages, COMMON) == chat

@@ -106,7 +106,7 @@ def _list(file: BinaryIO, size: int) -> Iterator[ReadChat]:
         raise _too_large() from None
     except UnendedListError:
         if not reason:  # else what was read last told that it is cut off
-            raise ExchangeError(tr("Its end is missing.")) from None
+            raise ExchangeError(tr("Its end is missing: get the file again.")) from None
 
 
 def _listed(file: BinaryIO) -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def _json_text(text: str) -> list[ReadChat]:
     document = _parsed(text.encode("utf-8", "surrogatepass"))
     chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
     if not chats:
-        raise ExchangeError(tr("The file holds no conversation."))
+        raise ExchangeError(tr("The file holds no conversation. Export the chats again, and choose that file."))
     return [_chat(each) for each in chats]
 
 

@@ -174,7 +174,7 @@ def is_whole(document: Any) -> bool:
 def read_whole(document: Mapping[str, Any]) -> ReadChat:
     """The conversation with the id that it had, and messages with ids of their own. Raises `ExchangeError`."""
     if document.get("version") != _VERSION:
-        raise ExchangeError(tr("A newer version of Coppice wrote it."))
+        raise ExchangeError(tr("A newer version of Coppice wrote it. Update Coppice to read it."))
     if document.get("goes_on") is True:
         raise ExchangeError(tr("The end of a chat in it is missing."))
     numbers: dict[int, int] = {}

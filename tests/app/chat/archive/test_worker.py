@@ -1,5 +1,6 @@
 """The thread in front of the store: orders in order, answers as signals, nothing lost while the disk is full."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -102,6 +103,27 @@ def test_nothing_is_lost_while_the_disk_is_full_or_memory_short(
         archive.open(CHAT)
     assert opened.args is not None
     assert texts_of(opened.args[1]) == {"an old oak", "a larch", "a birch"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="bounds of other systems are others")
+def test_a_path_that_is_too_long_for_the_database_is_a_sentence(
+    qtbot: QtBot, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path
+    while len(os.fsencode(folder)) < 520:
+        folder /= "x" * 50
+    folder.mkdir(parents=True)
+    archive = Archive(folder / "chats.sqlite3")
+    archive.start()
+    with qtbot.waitSignal(archive.write_failed) as failed:
+        archive.save(CHAT, [message(5, "an oak")])
+    archive.close()
+    assert archive.wait(10_000)
+    assert failed.args is not None
+    assert "too long" in failed.args[0]
+    assert "--data-dir" in failed.args[0]
+    assert "Traceback" not in caplog.text
+    assert "too long" in caplog.text
 
 
 def test_the_end_of_the_program_writes_what_was_kept_back(

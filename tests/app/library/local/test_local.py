@@ -103,7 +103,11 @@ def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_p
 )
 def test_a_model_that_cannot_be_loaded_says_why(files: dict[str, bytes], problem: str, tmp_path: Path) -> None:
     write(tmp_path / "model", files)
-    assert problem in found(tmp_path / "none", tmp_path)["model"].problem
+    model = found(tmp_path / "none", tmp_path)["model"]
+    assert problem in model.problem
+    assert model.remedy.startswith(
+        "Look for it in" if "pytorch_model.bin" in files else "Copy its files into the folder"
+    )
 
 
 def test_the_format_of_weights_may_be_said_beside_config_json(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_lm_studio_has_them_by_publisher_and_repository(tmp_path: Path) -> None:
     assert (tiny.model_type, tiny.problem, tiny.bytes) == ("llama", "", len(gguf()))
     assert models["org/Split-GGUF:Q8_0"].bytes == 2 * len(gguf())
     assert "1 of 2 weight files are missing" in models["org/Half-GGUF:Q8_0"].problem
+    assert models["org/Half-GGUF:Q8_0"].remedy == "Download it again in LM Studio."
 
 
 def test_ollamas_manifests_lead_to_blobs(tmp_path: Path) -> None:
@@ -69,6 +70,8 @@ def test_ollamas_manifests_lead_to_blobs(tmp_path: Path) -> None:
     assert tiny.source.startswith(str(tmp_path / "blobs" / "sha256-"))
     assert (tiny.format, tiny.model_type, tiny.problem) == ("GGUF Q4_K_M", "llama", "")
     assert "adapter" in models["ada/tuned:latest"].problem
+    assert "without the adapter" in models["ada/tuned:latest"].remedy
+    assert not tiny.remedy
     *_, last = verify_model(tiny, STOP)
     assert (last.damaged, last.unknown, last.total_bytes) == ((), 0, tiny.bytes)
     Path(tiny.source).write_bytes(gguf(general__file_type=14))

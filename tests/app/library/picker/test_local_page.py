@@ -285,6 +285,7 @@ def test_a_damaged_file_is_fetched_again_where_the_cache_is_behind_a_link(
     desk.wait(lambda: "org/kept" in names(page))
     page.view.choose("org/kept")
     assert "damaged or cut off" in desk.dialog.details.estimate.text(), "told at a glance"
+    assert "“Verify” finds what is damaged" in desk.dialog.details.estimate.text(), "with what to do about it"
     page.verify.click()
     desk.wait(lambda: any(each.key == DAMAGED for each in page.notices.notices))
     page.notices.act(DAMAGED)

@@ -1,0 +1,90 @@
+"""The pictures of a pair's texts: who of target and draft reads them, and is shown them."""
+
+from collections.abc import Callable, Sequence
+
+from engine.errors import InputError, ModelError
+from engine.loading.pair import Pair
+from engine.model.checkpoint import Checkpoint
+from engine.model.context import Context, SharedContext
+from engine.model.heads.head_context import HeadContext
+from engine.model.network import Network
+from engine.model.pictures.reader import PictureReader, open_reader, require_few
+from engine.protocol.pictures import Picture
+from engine.text.picture_text import PictureText
+from engine.text.tokenizer import Tokenizer
+
+
+class Sights:
+    """What target and draft read of pictures. May be asked from any thread how pictures are written."""
+
+    def __init__(
+        self,
+        target: PictureReader | ModelError,
+        draft: PictureReader | None = None,
+    ) -> None:
+        """`target`: the reader, or why there is none."""
+        self._target = target
+        self._draft = draft
+
+    @property
+    def reason(self) -> str:
+        """Why the target reads no pictures; empty where it does."""
+        return self._target.message if isinstance(self._target, ModelError) else ""
+
+    def write(self, pictures: Sequence[Picture]) -> list[PictureText]:
+        """How pictures stand in a prompt; raises `InputError` for those that cannot be read."""
+        if not pictures:
+            return []
+        if isinstance(self._target, ModelError):
+            raise InputError(self._target.message, self._target.hint)
+        require_few(pictures)
+        looks = [self._target.look(picture) for picture in pictures]
+        return [PictureText(look.mark, look.text, look.token, look.rows) for look in looks]
+
+    def show(self, target: Context, draft: Context | None, tokens: Sequence[int], pictures: Sequence[Picture]) -> bool:
+        """Show both the pictures whose rows are among `tokens`; returns whether the draft reads these rows."""
+        target.show(None)
+        if draft is not None and _reads_alone(draft):
+            draft.show(None)
+        if not pictures:
+            return True
+        assert isinstance(self._target, PictureReader), "only what it reads is in a prompt"
+        target.show(self._target.shown(tokens, pictures))
+        if draft is None or not _reads_alone(draft):
+            return True
+        if self._draft is None or not self._agree(pictures):
+            return False
+        draft.show(self._draft.shown(tokens, pictures))
+        return True
+
+    def _agree(self, pictures: Sequence[Picture]) -> bool:
+        """Whether target and draft read these pictures in as many rows; a draft that cannot read one reads none."""
+        assert self._draft is not None, "asked of a draft that reads pictures"
+        assert isinstance(self._target, PictureReader), "it has read them"
+        try:
+            return all(self._draft.look(each).rows == self._target.look(each).rows for each in pictures)
+        except InputError:
+            return False
+
+
+def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callable[[], None]) -> Sights:
+    """The readers of a pair; `check` may raise while a picture is encoded."""
+    try:
+        own = _reader(pair.target, pair.tokenizer, target.network, check)
+    except ModelError as error:
+        return Sights(error)
+    if draft is None or pair.draft is None or not _reads_alone(draft) or pair.intersection is not None:
+        return Sights(own)
+    try:
+        return Sights(own, _reader(pair.draft, pair.tokenizer, draft.network, check))
+    except ModelError:
+        return Sights(own)
+
+
+def _reads_alone(draft: Context) -> bool:
+    """Whether a draft reads texts itself, and does not borrow what the target has read."""
+    return not isinstance(draft, SharedContext | HeadContext)
+
+
+def _reader(checkpoint: Checkpoint, tokenizer: Tokenizer, network: Network, check: Callable[[], None]) -> PictureReader:
+    return open_reader(checkpoint, tokenizer.library, network.dtype, network.device, check)

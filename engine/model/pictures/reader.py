@@ -1,0 +1,197 @@
+"""Reads pictures for one model: how they are written in a prompt, and what its network is given for them."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine import accelerator
+from engine.accelerator import is_accelerator
+from engine.errors import CoppiceError, InputError, ModelError
+from engine.model.architecture import CONFIG_FAULTS, words_of
+from engine.model.checkpoint import Checkpoint
+from engine.model.model_folder import ModelFolder
+from engine.model.pictures.encoder import Encode, Features, PictureEncoder
+from engine.model.pictures.picture_families import AS_PADDING, COMPARED, seen_whole
+from engine.model.pictures.picture_files import digest_of, open_picture
+from engine.model.pictures.processors import Reads, Settings, open_processor, read_settings, reads_kind
+from engine.model.pictures.shown import ShownPictures
+from engine.model.weight_loader import NO_MEMORY
+from engine.picture_tokens import MOST_ROWS, is_row, rows_of
+from engine.protocol.pictures import MOST_PICTURES, Picture
+from engine.protocol.sentences import say
+
+FEATURE_BYTES = 512 << 20  # of pictures of this and other chats, so that none is encoded twice
+LOOKS = 256  # pictures of which it is remembered how they are written
+ROOM = 1.5  # what encoding takes on a GPU, at most, over the weights of the encoder
+SPARE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a picture stands in the text: `mark` becomes `text`, in which every `token` is one of `rows`.
+
+    `sizes`: what tells where its rows stand for a rotary embedding that knows of pictures.
+    """
+
+    mark: str
+    text: str
+    token: int
+    rows: range
+    sizes: Mapping[str, Tensor]
+
+
+class PictureReader:
+    """May be asked from any thread how pictures are written, and from the one that computes for what they show."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        settings: Settings,
+        library: Any,
+        dtype: torch.dtype,
+        device: torch.device,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`library`: the model's fast tokenizer; `check` may raise while a picture is encoded. Loads nothing yet."""
+        self._checkpoint, self._settings, self._library = checkpoint, settings, library
+        self._dtype, self._device, self._check = dtype, device, check
+        self._kind = str(checkpoint.config["model_type"])
+        self._lock = threading.RLock()
+        self._looks: OrderedDict[bytes, Look] = OrderedDict()
+        self._features: OrderedDict[int, Features] = OrderedDict()
+
+    def look(self, picture: Picture) -> Look:
+        """How a picture is written; raises `InputError`, or `ModelError` where the model cannot."""
+        digest = digest_of(picture.data)
+        with self._lock:
+            known = self._looks.get(digest)
+            if known is None:
+                known = self._looks[digest] = self._looked(picture.data, digest)
+                while len(self._looks) > LOOKS:
+                    self._looks.popitem(last=False)
+            self._looks.move_to_end(digest)
+            return known
+
+    def shown(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> ShownPictures:
+        """What a network is given that reads `tokens`, which have the rows of these pictures, in their order."""
+        looks = [self.look(picture) for picture in pictures]
+        files = {look.rows[0]: picture.data for look, picture in zip(looks, pictures, strict=True)}
+        is_of_picture = torch.tensor([is_row(token) for token in tokens])
+        return ShownPictures(
+            lambda firsts: self._features_of(firsts, files),
+            self._encoder.positions(is_of_picture, [look.sizes for look in looks]),
+            None if self._kind in AS_PADDING else self._encoder.token,
+            seen_whole(self._checkpoint.config),
+        )
+
+    @cached_property
+    def _processor(self) -> Reads:
+        return open_processor(self._settings, self._checkpoint.name, self._kind, self._library)
+
+    @cached_property
+    def _encoder(self) -> PictureEncoder:
+        with self._lock:
+            return PictureEncoder(self._checkpoint, self._dtype)
+
+    def _looked(self, data: bytes, digest: bytes) -> Look:
+        text, given = self._read(data)
+        token = self._encoder.token
+        count = list(self._library.encode(text, add_special_tokens=False)).count(token)
+        if not 0 < count <= MOST_ROWS:
+            raise InputError(
+                say("A picture cannot be read: it would take {count} tokens.", count=count),
+                say("Make the picture smaller, or choose another model."),
+            )
+        sizes = {name: value for name, value in given.items() if name in self._encoder.sizes}
+        return Look(self._processor.mark, text, token, rows_of(digest, count), sizes)
+
+    def _read(self, data: bytes) -> tuple[str, Mapping[str, Tensor]]:
+        with open_picture(data) as picture:
+            try:
+                return self._processor.read(picture)
+            except CONFIG_FAULTS as error:
+                raise _failed(self._checkpoint.name, error) from error
+
+    def _features_of(self, firsts: Sequence[int], files: Mapping[int, bytes]) -> dict[int, Features]:
+        """Of the pictures whose first rows have these ids; those that are not known are encoded now."""
+        missing = [first for first in dict.fromkeys(firsts) if first not in self._features]
+        if missing:
+            with self._encoding() as encode:
+                for first in missing:
+                    self._check()
+                    self._features[first] = encode(self._read(files[first])[1])
+        found = {first: self._features[first] for first in firsts}
+        for first in found:
+            self._features.move_to_end(first)
+        while len(self._features) > len(found) and self._held > FEATURE_BYTES:
+            self._features.popitem(last=False)
+        return found
+
+    @property
+    def _held(self) -> int:
+        return sum(features.nbytes for features in self._features.values())
+
+    @contextmanager
+    def _encoding(self) -> Iterator[Encode]:
+        """The encoder with its weights, where there is room for it; what it gives is in host memory."""
+        device = self._device
+        if is_accelerator(device) and accelerator.free_bytes(device) < ROOM * self._encoder.nbytes + SPARE_BYTES:
+            device = torch.device("cpu")
+        try:
+            with self._encoder.loaded(device, self._check) as encode:
+                yield lambda given: encode(given).to(torch.device("cpu"))
+        except CoppiceError:
+            raise
+        except CONFIG_FAULTS as error:
+            if isinstance(error, MemoryError) or NO_MEMORY.search(str(error)):
+                raise
+            raise _failed(self._checkpoint.name, error) from error
+
+
+def open_reader(
+    checkpoint: Checkpoint, library: Any, dtype: torch.dtype, device: torch.device, check: Callable[[], None]
+) -> PictureReader:
+    """The reader of a model; raises `ModelError` with the reason where its pictures are not read."""
+    kind = str(checkpoint.config["model_type"])
+    if checkpoint.metadata:
+        raise _without(checkpoint.name, say("the encoder of pictures is not in its GGUF file"))
+    if not reads_kind(kind):
+        raise _without(checkpoint.name, say("it reads text alone"))
+    if kind not in COMPARED:
+        raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
+    settings = read_settings(ModelFolder(checkpoint.folder), checkpoint.name)
+    return PictureReader(checkpoint, settings, library, dtype, device, check)
+
+
+def require_few(pictures: Sequence[Picture]) -> None:
+    """Raise `InputError` for more pictures than a conversation may show."""
+    if len(pictures) > MOST_PICTURES:
+        raise InputError(
+            say(
+                "The conversation has {count} pictures, and at most {most} can be read.",
+                count=len(pictures),
+                most=MOST_PICTURES,
+            ),
+            say("Start a new chat, or take some away."),
+        )
+
+
+def _without(name: str, reason: str) -> ModelError:
+    return ModelError(
+        say("'{name}' reads no pictures: {reason}.", name=name, reason=reason),
+        say("Leave the pictures out, or choose a model that reads them."),
+    )
+
+
+def _failed(name: str, error: BaseException) -> ModelError:
+    return ModelError(
+        say("The pictures of '{name}' cannot be read: {reason}.", name=name, reason=words_of(error)),
+        say("Leave the pictures out, or choose another model."),
+    )
