@@ -5,6 +5,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from app.chat.archive.store import Store
+from app.chat.history.unsent import Unsent
 
 
 class Failure(Enum):
@@ -34,7 +35,7 @@ class Mark(NamedTuple):
 
     conversation: int
     write: Callable[[Store], None]
-    unsent: tuple[str, ...] = ()  # texts that are written nowhere else
+    unsent: Unsent = Unsent()  # what is written nowhere else
 
 
 class Stepped(Protocol):

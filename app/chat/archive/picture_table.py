@@ -36,7 +36,8 @@ CREATE TRIGGER IF NOT EXISTS unsent_picture_removed AFTER DELETE ON unsent_pictu
 END;
 """
 """Older versions of the program pass these tables over, as they do the one of unsent texts."""
-_SAVE = "INSERT OR IGNORE INTO pictures (digest, data) VALUES (?, ?)"
+_IS_KEPT = "SELECT 1 FROM pictures WHERE digest = ?"
+_SAVE = "INSERT INTO pictures (digest, data) VALUES (?, ?)"
 _OF_MESSAGES = """
     SELECT message_pictures.message, message_pictures.digest, pictures.data FROM message_pictures
     JOIN messages ON messages.id = message_pictures.message
@@ -82,7 +83,9 @@ def pictures_of_unsent(connection: sqlite3.Connection) -> Mapping[int, tuple[byt
 def _kept(connection: sqlite3.Connection, pictures: Sequence[bytes]) -> list[bytes]:
     """What each picture is found by; none is written that is there."""
     digests = [hashlib.sha256(each).digest() for each in pictures]
-    connection.executemany(_SAVE, zip(digests, pictures, strict=True))
+    for digest, data in zip(digests, pictures, strict=True):
+        if connection.execute(_IS_KEPT, (digest,)).fetchone() is None:
+            connection.execute(_SAVE, (digest, data))
     return digests
 
 

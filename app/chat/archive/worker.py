@@ -139,7 +139,7 @@ class Archive(QThread):
 
     def save_unsent(self, conversation: int, unsent: Unsent) -> None:
         """Keep what is written for a conversation; an empty one is forgotten."""
-        mark = Mark(conversation, lambda store: store.save_unsent(conversation, unsent), unsent.texts)
+        mark = Mark(conversation, lambda store: store.save_unsent(conversation, unsent), unsent)
         self._put_mark("save an unsent text", -conversation, mark)
 
     def delete(self, conversation: ConversationRecord) -> None:
@@ -313,7 +313,7 @@ class Archive(QThread):
             chats = [
                 (record, conversation_of(record, messages(store, record.id))) for record, _ in self._kept_back.values()
             ]
-            unsent = [text for each in self._marks_back.values() for text in each.unsent]
+            unsent = [each.unsent for each in self._marks_back.values()]
             self.copies_saved.emit(*write_copies(folder, chats, unsent))
 
         self._orders.put(Order("save copies", copy, lambda _: copy(None), failure=Failure.SILENT))

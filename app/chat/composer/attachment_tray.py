@@ -19,7 +19,9 @@ from app.ui.widgets import announce
 
 MOST_FILES = 20
 _LONGEST_NAME = 36
-_IN_ROW, _ALONE, _AMONG_OTHERS = QSize(72, 44), QSize(320, 240), QSize(200, 150)  # pixels of a picture, at most
+_IN_ROW, _ALONE, _AMONG_FEW, _AMONG_MANY = QSize(72, 44), QSize(320, 240), QSize(200, 150), QSize(120, 90)
+"""How wide and high a picture may be: while it waits to be sent, and then in a question with so many of them."""
+_FEW = 4
 
 
 class AttachmentTray(QWidget):
@@ -121,7 +123,8 @@ class AttachmentTray(QWidget):
             self._forget(chip)
         files = tuple(attachments)
         if not self._can_change:
-            self._most = _ALONE if len(pictures_of(files)) == 1 else _AMONG_OTHERS
+            count = len(pictures_of(files))
+            self._most = _ALONE if count == 1 else _AMONG_FEW if count <= _FEW else _AMONG_MANY
         for each in files:
             self._make(Path(each.name)).show_attachment(each)
         self._on_changed()
@@ -192,6 +195,9 @@ class AttachmentTray(QWidget):
         self.refused.emit(tr("{name} was not attached. {reason}").format(name=name, reason=reason))
 
     def _on_changed(self) -> None:
+        pictures = [chip for chip in self._chips if chip.thumbnail]
+        for chip in pictures if self._can_change else ():
+            chip.show_words(len(pictures) <= _FEW)
         self.setVisible(bool(self._chips))
         self.changed.emit()
 
@@ -227,7 +233,7 @@ class AttachmentChip(QFrame):
 
     removed = Signal()
 
-    def __init__(self, path: Path, most: QSize, parent: QWidget | None = None) -> None:
+    def __init__(self, path: Path, most: QSize = _IN_ROW, parent: QWidget | None = None) -> None:
         """`most`: how wide and high a picture may be."""
         super().__init__(parent)
         self.setObjectName("chip")
@@ -253,6 +259,11 @@ class AttachmentChip(QFrame):
         row.addWidget(self.remove)
         self._show(tr("reading…"))
 
+    @property
+    def parts(self) -> tuple[QWidget, ...]:
+        """What the keyboard may come to, in its order."""
+        return (*filter(None, (self.thumbnail,)), self.words, self.remove)
+
     def show_attachment(self, attachment: Attachment) -> None:
         """The file was read."""
         self.attachment = attachment
@@ -266,14 +277,18 @@ class AttachmentChip(QFrame):
         if tokens:
             self._show(tr("{count:,} tokens").format(count=Number(tokens)))
 
+    def show_words(self, shows: bool) -> None:
+        """Have words beside a picture, or where there are many pictures, none: then they are its tooltip."""
+        self.words.setVisible(shows)
+        if self.thumbnail is not None:  # words do the same when they are clicked
+            self.thumbnail.setFocusPolicy(Qt.FocusPolicy.NoFocus if shows else Qt.FocusPolicy.TabFocus)
+
     def _show_picture(self, attachment: Attachment) -> None:
         self.thumbnail = Thumbnail(attachment.name, attachment.picture, self._most, self)
         self._row.insertWidget(0, self.thumbnail)
         self._show(self.thumbnail.size_words)
-        if self._most == _IN_ROW:
-            self.thumbnail.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the words beside it do the same
-        else:
-            self.words.hide()
+        if self._most != _IN_ROW:
+            self.show_words(False)
             self.setObjectName("")
             self._row.setContentsMargins(0, 0, 0, 0)
 

@@ -291,7 +291,7 @@ class Composer(QFrame):
 
     def _order_chips(self) -> None:
         """Tab comes to them behind the button that sends them, not behind all of the window."""
-        ways = (self.button, *(part for each in self.tray.chips for part in (each.words, each.remove)))
+        ways = (self.button, *(part for each in self.tray.chips for part in each.parts))
         for before, after in pairwise(ways):
             QWidget.setTabOrder(before, after)
 

@@ -18,12 +18,13 @@ from PySide6.QtWidgets import (
 
 from app.chat.composer.attachment_tray import AttachmentTray, Hindrance
 from app.chat.composer.fields import files_of
-from app.chat.composer.pictures import has_picture, picture_in
+from app.chat.composer.pictures import file_kinds, has_picture, picture_in
 from app.chat.history.message import Attachment, Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
+from app.ui.file_dialogs import ask_for_files
 from app.ui.theme import Colors, icon, reading_font
 from app.ui.widgets import claims_escape, label, offer, quiet_tool, say_beside, submits
 
@@ -100,7 +101,10 @@ class MessageEditor(QWidget):
         self.accept = QPushButton(accept_words, self)
         self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
+        self.attach_tool = quiet_tool(self, tr("Attach files or pictures"), self._choose_files)
+        self.attach_tool.hide()
         buttons = QHBoxLayout()
+        buttons.addWidget(self.attach_tool)
         buttons.addWidget(self.keys, 1)
         buttons.addWidget(self.cancel)
         buttons.addWidget(self.accept)
@@ -118,6 +122,12 @@ class MessageEditor(QWidget):
         self._fit()
         self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.setFocusProxy(self.field)
+
+    def take_files(self, colors: Colors) -> None:
+        """Let files be attached, by a button in these colours, too."""
+        self.field.takes_files = True
+        self.attach_tool.setIcon(icon("attach", colors.muted))
+        self.attach_tool.show()
 
     def accept_with_enter(self, accepts: bool) -> None:
         """Have Enter accept, and say so; else it begins a new line."""
@@ -152,6 +162,9 @@ class MessageEditor(QWidget):
             self._on_accept()
         else:
             super().keyPressEvent(event)
+
+    def _choose_files(self) -> None:
+        self.tray.add_files(ask_for_files(self.window(), tr("Attach files or pictures"), file_kinds()))
 
     def _on_accept(self) -> None:
         if self.accept.isEnabled():

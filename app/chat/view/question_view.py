@@ -80,7 +80,7 @@ class QuestionView(QWidget):
         self._short: MessageText | None = None
         self._long: PlainTextView | None = None
         self._measured: tuple[QFont, float] | None = None  # the width of its longest line, and the font of that
-        self._zoom = look.zoom
+        self._zoom, self._colors = look.zoom, look.colors
         self._sends_with_ctrl = False
         self._no_pictures = ""
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
@@ -219,7 +219,7 @@ class QuestionView(QWidget):
                 return
             self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self, self.message.attachments)
             self.editor.accept_with_enter(not self._sends_with_ctrl)
-            self.editor.field.takes_files = True
+            self.editor.take_files(self._colors)
             kept = self.editor.tray
             kept.refused.connect(self.refused)
             kept.set_no_pictures(self._no_pictures)
@@ -277,7 +277,10 @@ class QuestionView(QWidget):
 
     def set_look(self, look: Look) -> None:
         """Show the text in its size and the tools in their colours."""
-        colors, self._zoom = look.colors, look.zoom
+        colors = self._colors = look.colors
+        self._zoom = look.zoom
+        if self.editor is not None:
+            self.editor.take_files(colors)
         if self._long is not None:
             self._long.set_look(look)
         else:

@@ -18,7 +18,9 @@ from app.chat.archive.exchange.turns import Turn, conversation_of_turns
 from app.chat.archive.exchange.whole_chat import Parts, is_whole, read_whole, written_parts
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
+from app.chat.history.picture_kinds import SUFFIXES, kind_of
 from app.chat.history.records import ConversationRecord
+from app.chat.history.unsent import Unsent
 from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -333,11 +335,12 @@ def file_name(title: str) -> str:
 
 
 def write_copies(
-    folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]], unsent: Sequence[str] = ()
+    folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]], unsent: Sequence[Unsent] = ()
 ) -> tuple[int, str]:
     """Write each of these into a new file of a folder; returns how many, and why not all.
 
-    A chat has all its versions, and is as it was when it is imported again; an unsent text is a text file.
+    A chat has all its versions, and is as it was when it is imported again; an unsent text is a text file, and its
+    pictures are files beside it.
     """
     written = 0
     try:
@@ -345,12 +348,21 @@ def write_copies(
             place = _free(folder, file_name(record.shown_title), JSON.suffixes[0])
             write_conversation(place, record, conversation)
             written += 1
-        for text in unsent:
-            write_chosen(_free(folder, file_name(tr("Unsent text")), ".txt"), text.encode("utf-8", "replace"))
+        for name, suffix, content in chain.from_iterable(map(_files_of, unsent)):
+            write_chosen(_free(folder, name, suffix), content)
             written += 1
     except OSError as error:
         return written, reason_text(error)
     return written, ""
+
+
+def _files_of(unsent: Unsent) -> Iterator[tuple[str, str, bytes]]:
+    """What is written in it by hand, and its pictures: names, suffixes and contents."""
+    for text in unsent.texts:
+        yield file_name(tr("Unsent text")), ".txt", text.encode("utf-8", "replace")
+    for each in unsent.attachments:
+        if each.picture:
+            yield file_name(Path(each.name).stem), SUFFIXES.get(kind_of(each.picture), ""), each.picture
 
 
 def _free(folder: Path, name: str, suffix: str) -> Path:

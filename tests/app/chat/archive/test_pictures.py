@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.archive.conversion import conversation_of, records_of
-from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json
+from app.chat.archive.exchange.formats import exported_json, exported_markdown, from_json, write_copies
 from app.chat.archive.picture_table import PICTURE_TABLES
 from app.chat.archive.store import Store
 from app.chat.history.conversation import Conversation
@@ -173,3 +173,9 @@ def test_what_is_no_picture_is_left_out(coded: object) -> None:
 
 def test_markdown_names_them() -> None:
     assert "\n## You\n\nPicture oak.png\n\nWhat is it?\n" in exported_markdown("Trees", chat(OAK).messages)
+
+
+def test_where_nothing_can_be_saved_pictures_that_were_not_sent_are_saved_elsewhere(tmp_path: Path) -> None:
+    assert write_copies(tmp_path, [], [Unsent("What is it?", (OAK, NOTES)), Unsent()]) == (2, "")
+    assert (tmp_path / "oak.png").read_bytes() == OAK.picture
+    assert (tmp_path / "Unsent text.txt").read_text("utf-8") == "What is it?"

@@ -12,13 +12,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.composer.attachment_tray import AttachmentTray
+from app.chat.composer.attachment_tray import AttachmentChip, AttachmentTray
 from app.chat.history.message import Attachment, Message
 from app.chat.pictures import viewer
 from app.chat.pictures.decoding import decoded, size_of
 from app.chat.pictures.thumbnail import Thumbnail
 from app.chat.pictures.viewer import PictureDialog
 from app.chat.text.document_style import Look
+from app.chat.view import message_tools
 from app.chat.view.question_view import QuestionView
 from app.ui.theme import LIGHT
 from tests.app.chat.composer.pictures import picture, png_of
@@ -39,6 +40,11 @@ def question_of(qtbot: QtBot, *attachments: Attachment, text: str = "What is it?
 def thumbnail_in(tray: AttachmentTray) -> Thumbnail:
     (found,) = (each.thumbnail for each in tray.chips if each.thumbnail is not None)
     return found
+
+
+def thumbnail_of(chip: AttachmentChip) -> Thumbnail:
+    assert chip.thumbnail is not None
+    return chip.thumbnail
 
 
 def opened() -> PictureDialog:
@@ -105,6 +111,19 @@ def test_several_pictures_are_smaller_and_a_narrow_window_makes_them_so(qtbot: Q
         assert {each.thumbnail.width() for each in view.files.chips if each.thumbnail} == {pictures}
 
 
+def test_many_pictures_take_little_room(qtbot: QtBot) -> None:
+    tray = AttachmentTray()
+    qtbot.addWidget(tray)
+    tray.show_attachments([OAK] * 5)
+    first = tray.chips[0]
+    assert first.words.isHidden()
+    assert thumbnail_of(first).focusPolicy() is Qt.FocusPolicy.TabFocus
+    first.remove.click()
+    assert not any(each.words.isHidden() for each in tray.chips)
+    assert thumbnail_of(tray.chips[0]).focusPolicy() is Qt.FocusPolicy.NoFocus
+    assert {thumbnail_of(each).width() for each in question_of(qtbot, *[OAK] * 5).files.chips} == {120}
+
+
 def test_a_damaged_picture_says_so(qtbot: QtBot) -> None:
     view = question_of(qtbot, Attachment("bad.png", "", picture=OAK.picture[:60]))
     shown = thumbnail_in(view.files)
@@ -113,7 +132,9 @@ def test_a_damaged_picture_says_so(qtbot: QtBot) -> None:
     shown.grab()
 
 
-def test_editing_takes_pictures_away_and_adds_others(qtbot: QtBot) -> None:
+def test_editing_takes_pictures_away_and_adds_others(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     view = question_of(qtbot, OAK)
     view.edit()
     assert view.editor is not None
@@ -121,12 +142,15 @@ def test_editing_takes_pictures_away_and_adds_others(qtbot: QtBot) -> None:
     assert thumbnail_in(tray).height() <= 44
     tray.chips[0].remove.click()
     view.editor.field.picture_given.emit(picture(20, 20))
+    (tmp_path / "notes.txt").write_text("An oak.")
+    monkeypatch.setattr(message_tools, "ask_for_files", lambda *_: [tmp_path / "notes.txt"])
+    view.editor.attach_tool.click()
     assert not view.editor.accept.isEnabled()
     qtbot.waitUntil(view.editor.accept.isEnabled)
     with qtbot.waitSignal(view.edited) as edited:
         view.editor.accept.click()
     assert edited.args is not None
-    assert [each.name for each in edited.args[2]] == ["Pasted picture 1"]
+    assert [each.name for each in edited.args[2]] == ["Pasted picture 1", "notes.txt"]
 
 
 def test_an_edited_question_with_pictures_waits_for_a_model_that_reads_them(qtbot: QtBot) -> None:
