@@ -31,7 +31,7 @@ class Guard:
     def __init__(self, app: ASGIApp, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._rates = Rates(limits.requests_per_second, limits.burst)
-        self._bodies = BodyBudget(limits.all_bodies_bytes)
+        self._bodies = BodyBudget(limits.all_bodies_bytes, limits.short_bodies_bytes)
         self._visits = Visits(service.tell)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
