@@ -201,7 +201,9 @@ def _mark() -> str:
 
 def _computer() -> str:
     """Six digits for this computer, or this container of it."""
-    name = "" if sys.platform == "win32" else os.uname().nodename
+    name = ""
+    if sys.platform != "win32":  # there what is open cannot be removed, whoever has it open
+        name = os.uname().nodename
     return hashlib.sha256(name.encode()).hexdigest()[:6]
 
 
@@ -215,18 +217,18 @@ def _remove_unwritten(left: Path, mark: re.Match[str]) -> None:
     is_old = time.time() - left.lstat().st_mtime > ABANDONED_SECONDS
     if not is_old and mark["computer"] != _computer():
         return
-    if sys.platform == "win32":
+    if sys.platform != "win32":
+        descriptor = os.open(left, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)  # NFS locks what may be written
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()  # with the lock: who has just made it finds it gone, and makes another one
+        except OSError as error:
+            if is_old and not isinstance(error, BlockingIOError):  # no locks here
+                left.unlink()
+        finally:
+            os.close(descriptor)
+    else:
         left.unlink()
-        return
-    descriptor = os.open(left, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)  # NFS locks what may be written
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        left.unlink()  # with the lock: who has just made it finds it gone, and makes another one
-    except OSError as error:
-        if is_old and not isinstance(error, BlockingIOError):  # no locks here
-            left.unlink()
-    finally:
-        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache, partial
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
@@ -69,6 +70,10 @@ def _is_well_formed(texts: Sequence[Any]) -> bool:
     except UnicodeEncodeError:
         return False
     except TypeError:  # not texts alone
+        kind = type(texts[0])
+        if is_dataclass(kind) and all(type(each) is kind for each in texts):  # as the turns of a long chat
+            columns = (filter(None, map(attrgetter(name), texts)) for name in _init_fields(kind))
+            return all(map(_is_well_formed, map(list, columns)))
         return all(_well_formed(each) is each for each in texts)
     return True
 

@@ -11,7 +11,6 @@ from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.compiling.needed import compile_missing
-from engine.loading.first_passes import FirstPasses
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
@@ -33,7 +32,7 @@ from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import mixture_of
 from engine.loading.preparation import dtype_for
-from engine.loading.probing import require_not_refused, require_tree_held
+from engine.loading.probing import FirstPasses, require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
 from engine.loading.rates import remember_answer
 from engine.loading.sights import Sights, sights_of

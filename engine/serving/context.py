@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from engine.loading.out_of_memory import give_back_freed
 from engine.protocol.messages import Event, Failed
 from engine.protocol.sentences import say
 from engine.protocol.serving import ServeOptions
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 TRIALS = 2  # of constraints at once: each may take 1 GiB, and half a minute
+LONG_SECONDS = 1.0  # for a text that takes so much memory that what is left of it should not stay
 READERS = 2  # of texts at once: the tokens of 8 MiB take a gigabyte while they are found, and some ten seconds
 
 
@@ -55,7 +58,7 @@ class Service:
 
     async def read(self, find: Callable[[], Found]) -> Found:
         """What `find` makes of a text that somebody sent, in one of the threads for that."""
-        return await asyncio.get_running_loop().run_in_executor(self.readers, find)
+        return await asyncio.get_running_loop().run_in_executor(self.readers, _read, find)
 
     @property
     def engine(self) -> "Engine":
@@ -65,6 +68,15 @@ class Service:
     def model(self, name: str | None) -> str:
         """The name of what is loaded; raises `ApiError` (404) where a client asks for another one, and `NoModel`."""
         return require_served(self.engine, name, self.options.aliases)
+
+
+def _read(find: Callable[[], Found]) -> Found:
+    begin = time.monotonic()
+    try:
+        return find()
+    finally:
+        if time.monotonic() - begin > LONG_SECONDS:
+            give_back_freed()
 
 
 def stopped() -> Failed:

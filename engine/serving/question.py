@@ -22,6 +22,7 @@ from engine.serving.guard.errors import ApiError
 from engine.serving.pictures import require_pictures_read
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
+from engine.text.prompt import pictures_of
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -98,9 +99,11 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
     """The question with a constraint that holds the calls of its answer to their tools' schemas.
 
     Raises `InputError` for a choice of no tool, for tools that are none, for a constraint that cannot be used, and for
-    pictures that the model does not read.
+    pictures that are none or that the model does not read: before the question's turn, with a status.
     """
     question.check(service.desk.engine_for(question.made_for))
+    if shown := pictures_of(question.chat):
+        await service.read(partial(service.desk.engine_for(question.made_for).write_pictures, shown))
     tokenizer = service.desk.engine_for(question.made_for).tokenizer
     if not question.offered and question.choice.mode != "required":
         return question  # without waiting for a thread

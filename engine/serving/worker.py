@@ -16,7 +16,7 @@ from engine.errors import (
     UnreadableError,
     UnrunnableError,
 )
-from engine.loading.out_of_memory import out_of_memory_of
+from engine.loading.out_of_memory import give_back_freed, out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.libraries import library_failure
@@ -66,6 +66,7 @@ class Worker:
         self._cancellation = cancellation
         self._watcher = watcher
         self._reading = reading
+        self._has_worked = False  # since memory was given back
         self._is_new = False  # what is loaded has not answered yet
         self._compiles_ahead = compiles_ahead
         self._ahead: Ahead | None = None
@@ -115,7 +116,13 @@ class Worker:
             traceback.print_exception(error)
 
     def rest(self) -> bool:
-        """Nobody asks: write what was read to disk, if it is to be kept, until somebody does; whether all is done."""
+        """Nobody asks: write what was read to disk, if it is to be kept, until somebody does; whether all is done.
+
+        Memory that answers took is given back, once behind them.
+        """
+        if self._has_worked:
+            self._has_worked = False
+            give_back_freed()
         engine, has_written, note = self._desk.engine, False, ""
         if engine is None or not self._tell_keeping(engine).most_bytes:
             return True
@@ -143,7 +150,7 @@ class Worker:
 
     def work(self, job: Job) -> None:
         """One job, which ends in exactly one `Finished` or `Failed`."""
-        request = job.request
+        request, self._has_worked = job.request, True
         self._cancellation.begin(request.id, job.is_unwanted, job.asker)
         try:
             for event in self._events(job):

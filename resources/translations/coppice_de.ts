@@ -10348,16 +10348,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Übersetzt für diesen Prozessor (nur beim ersten Mal)</translation>
         </message>
         <message>
-            <location filename="../../engine/loading/first_passes.py" />
-            <source>'{name}' cannot be run: {reason}</source>
-            <translation>„{name}“ kann nicht ausgeführt werden: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/first_passes.py" />
-            <source>Its config.json asks for what its network cannot compute: get the model again from where it was published, or choose another one.</source>
-            <translation>Seine config.json verlangt etwas, das sein Netz nicht rechnen kann: Laden Sie das Modell von dort neu, wo es veröffentlicht wurde, oder wählen Sie ein anderes.</translation>
-        </message>
-        <message>
             <location filename="../../engine/loading/kept/texts_on_disk.py" />
             <source>There is no room to keep on disk what this conversation has read.</source>
             <translation>Auf der Platte ist kein Platz, um aufzubewahren, was dieser Chat gelesen hat.</translation>
@@ -10721,6 +10711,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/preparation.py" />
             <source>Weights '{weights}' cannot be prepared.</source>
             <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/probing.py" />
+            <source>'{name}' cannot be run: {reason}</source>
+            <translation>„{name}“ kann nicht ausgeführt werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/probing.py" />
+            <source>Its config.json asks for what its network cannot compute: get the model again from where it was published, or choose another one.</source>
+            <translation>Seine config.json verlangt etwas, das sein Netz nicht rechnen kann: Laden Sie das Modell von dort neu, wo es veröffentlicht wurde, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/probing.py" />
@@ -12261,6 +12261,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
             <translation>Senden Sie weniger auf einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>Send less at once; pictures in the standard alphabet of base64, without line breaks.</source>
+            <translation>Senden Sie weniger auf einmal; Bilder im Standardalphabet von Base64, ohne Zeilenumbrüche.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />

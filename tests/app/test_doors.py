@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,7 @@ from app.system.plain_text import well_formed, well_formed_values
 from app.tree.rounds.recording import read_recording, recording_line
 from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.protocol.options import GenerateOptions
+from engine.protocol.tools import ToolCall
 from tests.app.fake_engine import round_of
 from tests.app.sources import sources
 
@@ -142,6 +144,21 @@ def test_any_text_can_be_encoded_then_and_says_the_same(text: str) -> None:
         assert "\ufffd" in mended or len(mended) < len(text)
     else:
         assert mended is text
+
+
+def test_a_long_chat_is_mended_in_every_field_and_handed_on_where_nothing_is_to_be_mended() -> None:
+    call = ToolCall("1", "look", "{}")
+    chat = (*(ChatMessage("user", f"é {number}") for number in range(5)), ChatMessage("assistant", "", (call,)))
+    assert well_formed_values(chat) is chat
+    for broken in (
+        ChatMessage("user", "a\ud83d"),
+        ChatMessage("assistant", "", (replace(call, arguments="\ud83d"),)),
+        ChatMessage("tool", "", name="\ud83d"),
+    ):
+        mended = well_formed_values((*chat, broken))
+        assert mended[:-1] == chat
+        assert mended[-1] != broken
+        assert "\ufffd" in str(mended[-1])
 
 
 @given(st.lists(st.sampled_from(["\\", "ud83d", "\ud83d", "\ude00", '"', "\\ud83d", "é", "\U0001f600"])))

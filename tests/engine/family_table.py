@@ -46,8 +46,8 @@ FOOT = """
 By the `model_type` of the whole model, in safetensors. Of each a tiny random model with its processor was shown two
 pictures in a text, and the logits behind them were those of transformers' own in float32, read in one pass, in several,
 and layer by layer (`tests/engine/model/pictures`); for Gemma 3, Qwen 3 VL and Qwen 3.5 greedy text was that of
-`generate` (`tests/engine/test_pictures.py`). Others say why they read none, and some need processors that transformers has with torchvision alone (Llama 4, LFM2-VL,
-Cohere 2 Vision, Kimi K2.5, MiniMax M3).
+`generate` (`tests/engine/test_pictures.py`). Others say why they read none, and some need processors that transformers
+has with torchvision alone (Llama 4, LFM2-VL, Cohere 2 Vision, Kimi K2.5, MiniMax M3).
 
 {pictures}
 

@@ -8,9 +8,9 @@ import torch
 
 from engine.engine import Engine, load
 from engine.errors import Cancellation, OutOfMemory, UnrunnableError
-from engine.loading.first_passes import FirstPasses
 from engine.loading.oom_retry import GuardedContext
 from engine.loading.pair import open_pair
+from engine.loading.probing import FirstPasses
 from engine.model.context import Context
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions, LoadOptions

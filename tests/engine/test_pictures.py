@@ -13,6 +13,7 @@ import torch
 
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
+from engine.loading.kept import texts_on_disk
 from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.pictures.reader import open_reader
@@ -53,23 +54,17 @@ def engine() -> Iterator[Callable[..., Engine]]:
     opened: list[Engine] = []
 
     def made(target: str, draft: str = "none", **options: Any) -> Engine:
-        steps = load(
-            1, open_pair(LoadOptions(target=target, draft=draft, context_tokens=400, **options)), Cancellation()
-        )
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                opened.append(end.value)
-                return opened[-1]
+        opened.append(loaded(target, draft, **options))
+        return opened[-1]
 
     yield made
     for each in opened:
         each.close()
 
 
-def loaded(target: str, draft: str = "none", **options: Any) -> Engine:
-    steps = load(1, open_pair(LoadOptions(target=target, draft=draft, context_tokens=400, **options)), Cancellation())
+def loaded(target: str, draft: str = "none", keeps_texts: bool = False, **options: Any) -> Engine:
+    pair = open_pair(LoadOptions(target=target, draft=draft, context_tokens=400, **options))
+    steps = load(1, pair, Cancellation(), keeps_texts)
     while True:
         try:
             next(steps)
@@ -236,3 +231,21 @@ def rename(folder: Path, key: str, value: str) -> None:
     """Change an entry of a config.json."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {key: value}))
+
+
+def test_what_was_read_of_pictures_is_there_tomorrow(
+    tmp_path: Path, engine: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts_on_disk, "LEAST_TOKENS", 1)
+    monkeypatch.setattr(texts_on_disk, "LEAST_SECONDS", 0.0)
+    turns = []
+    for chat in (CHAT, (*CHAT, ChatMessage("assistant", "Well."), ChatMessage("user", "And?"))):
+        its = engine(folder_of("qwen3_vl"), keeps_texts=True)
+        its.keep_on_disk(str(tmp_path), 1 << 30)
+        prompt = its.prompt(chat)
+        turns.append((answered(its, prompt, conversation="one"), prompt))
+        its.rest(lambda: None)
+        its.close()
+    (text, figures), prompt = turns[-1]
+    assert figures.cached_tokens >= len(turns[0][1].tokens) - 1
+    assert answered(engine(folder_of("qwen3_vl")), prompt)[0] == text

@@ -201,7 +201,9 @@ def hasher(error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
 
     from engine.weights.store.layer_file import write_layer
 
-    monkeypatch.setattr(hashlib, "sha256", lambda: SimpleNamespace(update=raises(error)))
+    own = hashlib.sha256  # which also names this computer, of all of its name at once
+    fails = SimpleNamespace(update=raises(error))
+    monkeypatch.setattr(hashlib, "sha256", lambda *data: own(*data) if data else fails)
     with pytest.raises(type(error), match="boom"):
         write_layer(folder / "layer", 0, {"weight": torch.ones(4)})
     assert list(folder.iterdir()) == []

@@ -38,6 +38,8 @@ _BUTTON_MARGIN = 14
 _EDITOR_MARGIN = 24  # above and below what is edited
 _SLICE_SECONDS = 0.012  # of building views, one of which takes about 20 ms on a slow processor
 
+_ALONE = Version(0, 1)
+
 
 class ConversationView(QScrollArea):
     """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
@@ -63,7 +65,7 @@ class ConversationView(QScrollArea):
         self._answering = False
         self._first_read, self._summary = 0, ""
         self._preview, self._summarises = 0, False
-        self._versions: dict[int, Version] = {}
+        self._versions: dict[int, Version] = {}  # of messages with others beside them
         self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
         self._sends_with_ctrl = False
@@ -122,12 +124,12 @@ class ConversationView(QScrollArea):
     def show_path(self, conversation: Conversation, first: int) -> None:
         """Show the path anew from its message number `first` on; what stands before it stays."""
         messages = conversation.messages
-        self._versions = {each.id: conversation.version(each.id) for each in messages}
+        self._versions = conversation.shown_versions
         self._models = {each.model for each in (*messages, *conversation.hidden) if each.model}
         self.column.truncate(first)
         self._add(messages[first:])
         for view in self.column.views:
-            view.show_version(self._versions[view.message.id])
+            view.show_version(self._versions.get(view.message.id, _ALONE))
         self._name_models()
 
     @property
@@ -222,8 +224,8 @@ class ConversationView(QScrollArea):
     def show_divider(self, turn: int, summary: str = "") -> None:
         """Say above the question of this turn that the model reads from there on, and a summary; 0 for nowhere."""
         self._first_read, self._summary = turn, summary
-        for index in range(len(self.column.messages)):
-            if isinstance(view := self.column.view(index), QuestionView):
+        for index, view in self.column.built:
+            if isinstance(view, QuestionView):
                 view.show_divider(0 < index // 2 == turn, summary)
 
     def show_preview(self, turn: int, summarises: bool = False) -> None:
@@ -340,8 +342,7 @@ class ConversationView(QScrollArea):
         view.version_chosen.connect(self.version_chosen)
         view.delete_requested.connect(self.delete_requested)
         view.set_answering(self._answering)
-        if message.id in self._versions:
-            view.show_version(self._versions[message.id])
+        view.show_version(self._versions.get(message.id, _ALONE))
         if self.edits.is_open(message.id):
             view.open_editor()
         self.selection.adopt(view)

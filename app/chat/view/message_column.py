@@ -2,8 +2,10 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
+from operator import add
 from typing import TYPE_CHECKING, TypeAlias
 
 from PySide6.QtCore import QCoreApplication, QEvent, Signal
@@ -88,9 +90,9 @@ class MessageColumn(QWidget):
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Add messages at the end; the last turn is built at once."""
-        for message in messages:
-            self.messages.append(message)
-            self._heights.append(self._estimate(message))
+        added = list(messages)
+        self.messages += added
+        self._heights += self._estimates(added)
         self._place()
         for index in range(max(0, len(self.messages) - _ALWAYS_BUILT), len(self.messages)):
             self._ensure(index)
@@ -103,9 +105,10 @@ class MessageColumn(QWidget):
         is_other_width = width != self._width
         self._left, self._width = left, width
         if is_other_width:
-            for index, message in enumerate(self.messages):
-                if index not in self._views:
-                    self._heights[index] = self._estimate(message)
+            built = {index: self._heights[index] for index in self._views}
+            self._heights = self._estimates(self.messages)
+            for index, height in built.items():
+                self._heights[index] = height
         self._measure(force=True)
 
     def show_part(self, top: int, bottom: int, budget: Budget | None = None) -> bool:
@@ -150,10 +153,11 @@ class MessageColumn(QWidget):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _estimate(self, message: Message) -> int:
+    def _estimates(self, messages: Sequence[Message]) -> list[int]:
+        """How high each of them will be, more or less: there may be a hundred thousand."""
         letters = max(10, self._width // _LETTER_PIXELS)
-        lines = message.text.count("\n") + len(message.text) // letters + 1
-        return _FRAME_PIXELS + lines * _LINE_PIXELS
+        texts = [each.text for each in messages]
+        return [_FRAME_PIXELS + (text.count("\n") + len(text) // letters + 1) * _LINE_PIXELS for text in texts]
 
     def _between(self, top: int, bottom: int) -> list[int]:
         """The numbers of the messages that reach into this part; their tops only grow."""
@@ -220,7 +224,7 @@ class MessageColumn(QWidget):
         """Put everything in its place anew."""
         anchor = next((each for each in self._between_old(self._seen[0])), None)
         before = self._tops[anchor] if anchor is not None else 0
-        steps = (height + GAP for height in self._heights[:-1])
+        steps = map(partial(add, GAP), self._heights[:-1])
         self._tops = list(accumulate(steps, initial=TOP_MARGIN)) if self._heights else []
         self._put()
         self.resized.emit()

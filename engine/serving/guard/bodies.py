@@ -137,7 +137,8 @@ def _refuse_length(limits: Limits) -> NoReturn:
 
 def _refuse_text(limits: Limits) -> NoReturn:
     words = say("The request is longer than {mib} MiB beside its pictures.", mib=limits.json_bytes / (1 << 20))
-    raise ApiError(413, words, say("Send less at once."), code="request_too_large")
+    hint = say("Send less at once; pictures in the standard alphabet of base64, without line breaks.")
+    raise ApiError(413, words, hint, code="request_too_large")
 
 
 def _require_json_type(headers: Headers) -> None:

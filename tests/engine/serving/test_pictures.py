@@ -289,6 +289,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ChatMessage, ...]]:
         return prompt_of(engine, replace(request, chat=tuple(replace(turn, pictures=()) for turn in request.chat)))
 
     monkeypatch.setattr(Engine, "reads_pictures", True)
+    monkeypatch.setattr(Engine, "write_pictures", lambda _engine, _pictures: ())
     monkeypatch.setattr(Engine, "prompt_of", see)
     return asked
 
@@ -351,6 +352,18 @@ def test_who_shows_pictures_to_a_model_that_reads_none_is_told(
     refused_text = http.post("/apply-template", json={"messages": shown})
     assert refused_text.status_code == 400
     assert "cannot show pictures" in refused_text.json()["error"]["message"]
+
+
+def test_too_much_is_told_in_each_api_s_form(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "MOST_BASE64", 8)
+    openai_s = http.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": [in_chat(RED)]}]})
+    asked = {"max_tokens": 2, "messages": [{"role": "user", "content": [in_messages(RED)]}]}
+    anthropic_s = http.post("/v1/messages", json=asked)
+    sent = {"role": "user", "content": "", "images": [base64_of(RED)]}
+    ollama_s = http.post("/api/chat", json={"model": "", "messages": [sent]})
+    assert [each.status_code for each in (openai_s, anthropic_s, ollama_s)] == [413] * 3
+    assert openai_s.json()["error"]["code"] == anthropic_s.json()["error"]["type"] == "request_too_large"
+    assert ollama_s.json()["error"].startswith("A picture has more than 32 MiB.")
 
 
 def test_tokens_of_pictures_are_counted_by_the_engine(claude: Anthropic, seen: list[tuple[ChatMessage, ...]]) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import anthropic
 import httpx2 as httpx
@@ -111,10 +112,14 @@ def test_tokens_of_pictures_are_counted(seeing: Running, claude: Anthropic) -> N
     assert pictures_tokens(seeing) > 1
 
 
-def test_what_is_no_picture_is_a_clear_400(seeing: Running, claude: Anthropic) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_no_picture_is_a_clear_400_before_its_turn(
+    seeing: Running, claude: Anthropic, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     junk = base64.b64encode(b"%PDF-1.7").decode()
+    monkeypatch.setattr(seeing.desk, "put", Mock(side_effect=AssertionError("it waits for its turn")))
     with seeing.openai() as client, pytest.raises(openai.BadRequestError, match="picture") as refused:
-        client.chat.completions.create(model="", messages=in_chat(junk), max_tokens=LENGTH)
+        client.chat.completions.create(model="", messages=in_chat(junk), max_tokens=LENGTH, stream=stream)
     assert refused.value.code == "invalid_value"
     with pytest.raises(anthropic.BadRequestError, match="picture"):
         claude.messages.count_tokens(model="", messages=in_messages(junk))

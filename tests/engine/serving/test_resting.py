@@ -1,20 +1,24 @@
 """What the engine does while nobody asks: it writes what was read to disk, and whoever asks next interrupts it."""
 
+import sys
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock, PropertyMock
 
+import psutil
 import pytest
 
 from engine.errors import Cancellation, Cancelled
 from engine.kept_files import all_files, kept_folder
 from engine.loading.kept import texts_on_disk
+from engine.loading.out_of_memory import give_back_freed
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.messages import Event, Failed, Generate, Load, Prefilled
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.serving import context
 from engine.serving import worker as workers
 from engine.serving.desk import WINDOW, Desk, Job
 from engine.serving.worker import Worker
@@ -161,3 +165,37 @@ def test_what_was_loaded_is_rehearsed_once_where_nobody_asks(monkeypatch: pytest
         Load(4, LoadOptions("d")),
     ) == ["rehearse"]
     assert run(ask) == ["generate"]
+
+
+def test_memory_that_an_answer_took_is_given_back_once_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back = list[bool]()
+    monkeypatch.setattr(workers, "give_back_freed", lambda: given_back.append(True))
+    desk = Desk()
+    worker = worker_of(desk, [])
+    worker.rest()
+    assert not given_back
+    worker.work(Job(Generate(1, (), GenerateOptions()), WINDOW, lambda _event: None))
+    assert not given_back, "the next one may need it"
+    worker.rest()
+    worker.rest()
+    assert given_back == [True]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_so_is_what_a_long_text_took_before_its_turn(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back = list[bool]()
+    monkeypatch.setattr(context, "LONG_SECONDS", seconds - 1)
+    monkeypatch.setattr(context, "give_back_freed", lambda: given_back.append(True))
+    assert context._read(lambda: 7) == 7
+    assert given_back == ([] if seconds else [True])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other allocators give it back by themselves")
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    kept = [bytes(1000) for _ in range(200_000)]
+    between = kept[::1000]  # what stays in the middle of it
+    del kept
+    before = psutil.Process().memory_info().rss
+    give_back_freed()
+    assert before - psutil.Process().memory_info().rss > 100 << 20, "200 MB were freed"
+    assert len(between) == 200

@@ -135,3 +135,16 @@ def test_what_followed_an_answer_stays_behind_it_when_it_is_given_again() -> Non
     assert conversation.prompt("") == (ChatMessage("user", "one"),)
     conversation.show_version(again.id, 0)
     assert texts(conversation) == ["one", "eins", "two", "zwei"]
+
+
+def test_versions_are_told_of_shown_messages_that_have_others_beside_them() -> None:
+    conversation = Conversation()
+    answered(conversation, "one", "eins")
+    answered(conversation, "two", "zwei")
+    assert conversation.shown_versions == {}
+    assert not conversation.hidden
+    last = conversation.answer_again()
+    assert conversation.shown_versions == {last.id: Version(1, 2)}
+    assert [each.text for each in conversation.hidden] == ["zwei"]
+    conversation.ask_differently(conversation.messages[0].id, "uno")
+    assert conversation.shown_versions == {conversation.messages[0].id: Version(1, 2)}

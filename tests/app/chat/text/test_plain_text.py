@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
@@ -69,7 +69,7 @@ def test_notices(qtbot: QtBot) -> None:
 
 def test_files(qtbot: QtBot, tmp_path: Path) -> None:
     name = f"<i>photo{RLO}gpj.exe"
-    chip = AttachmentChip(tmp_path / name)
+    chip = AttachmentChip(tmp_path / name, QSize(96, 96))
     question = QuestionView(Message("user", "see", attachments=(Attachment(name, "x", "<b>cut</b>"),)), Look(LIGHT))
     for widget in (chip, question):
         qtbot.addWidget(widget)
