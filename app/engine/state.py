@@ -51,7 +51,7 @@ class EngineState:
     @property
     def no_pictures(self) -> str:
         """Why what is loaded cannot be shown pictures, in a sentence; empty where it can, or where nobody knows."""
-        if self.pair is None or self.host or self.pair.reads_pictures:
+        if self.pair is None or self.pair.reads_pictures:
             return ""
         return translated(self.pair.no_pictures) or tr("{model} reads no pictures.").format(model=self.pair.target.name)
 

@@ -65,6 +65,7 @@ def test_of_the_engine_there_is_only_what_both_use() -> None:
         "engine.protocol.keeping",
         "engine.protocol.messages",
         "engine.protocol.options",
+        "engine.protocol.pictures",
         "engine.protocol.variants",
         "engine.protocol.reasoning",
         "engine.protocol.residence",

@@ -24,7 +24,8 @@ _LOCAL_NAMES = (".local", ".lan", ".internal", ".home.arpa", ".localhost")
 class Place:
     """One model of an engine elsewhere.
 
-    `context_tokens` is 0 where it is not known; `kind`: one of those above; `draft`: see `RemoteModel`.
+    `context_tokens` is 0 where it is not known; `kind`: one of those above; `draft`, `reads_pictures`: see
+    `RemoteModel`.
     """
 
     address: str
@@ -32,6 +33,7 @@ class Place:
     kind: str = ""
     context_tokens: int = 0
     draft: str = ""
+    reads_pictures: bool = True
 
     @property
     def name(self) -> str:
@@ -42,7 +44,7 @@ class Place:
 
 def place_of(address: str, kind: str, model: "RemoteModel") -> Place:
     """A model that was found at an address."""
-    return Place(address, model.name, kind, model.context_tokens, model.draft)
+    return Place(address, model.name, kind, model.context_tokens, model.draft, model.reads_pictures)
 
 
 def normalised(written: str) -> str:

@@ -28,11 +28,15 @@ _LONGEST_NAME = 300
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """`context_tokens` is 0 where the server does not tell; `draft`: the name of its draft, which a Coppice tells."""
+    """`context_tokens` is 0 where the server does not tell; `draft`: the name of its draft, which a Coppice tells.
+
+    `reads_pictures`: the server does not say that it reads none.
+    """
 
     name: str
     context_tokens: int = 0
     draft: str = ""
+    reads_pictures: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ def _models(entries: list[Any]) -> Iterator[RemoteModel]:
         name = json.text(each.get("id"), _LONGEST_NAME) if isinstance(each, dict) else ""
         if name:
             tokens = next(filter(None, (json.count(each.get(field)) for field in _CONTEXTS)), 0)
-            yield RemoteModel(name, tokens, json.text(_field(each, "meta", "draft"), _LONGEST_NAME))
+            kinds = _field(each, "architecture", "input_modalities")  # as OpenRouter has them, and a Coppice
+            reads_pictures = not isinstance(kinds, list) or "image" in kinds
+            yield RemoteModel(name, tokens, json.text(_field(each, "meta", "draft"), _LONGEST_NAME), reads_pictures)
 
 
 def _by_its_looks(wire: Wire, stop: Stop) -> str:
@@ -87,9 +93,14 @@ def _by_its_looks(wire: Wire, stop: Stop) -> str:
 
 
 def _with_slot_context(model: RemoteModel, wire: Wire, stop: Stop) -> RemoteModel:
-    """llama-server tells in its list what the model was trained for, and elsewhere how long a conversation may be."""
-    tokens = json.count(_field(_found(wire, "/props", stop), "default_generation_settings", "n_ctx"))
-    return RemoteModel(model.name, tokens or model.context_tokens)
+    """llama-server tells in its list what the model was trained for, and elsewhere how long a conversation may be.
+
+    There it tells, too, whether the model reads pictures.
+    """
+    told = _found(wire, "/props", stop)
+    tokens = json.count(_field(told, "default_generation_settings", "n_ctx"))
+    reads_pictures = _field(told, "modalities", "vision") is not False
+    return RemoteModel(model.name, tokens or model.context_tokens, reads_pictures=reads_pictures)
 
 
 def _found(wire: Wire, path: str, stop: Stop) -> Any:

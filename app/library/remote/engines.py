@@ -64,7 +64,8 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
         except InputError:
             continue
         if model and name.strip():
-            place = Place(address, model, kind, json.count(record.get("context_tokens")), draft)
+            reads_pictures = record.get("reads_pictures") is not False
+            place = Place(address, model, kind, json.count(record.get("context_tokens")), draft, reads_pictures)
             found.append(SavedEngine(name, place, record.get("has_key") is True))
     return tuple(found)
 
@@ -286,7 +287,9 @@ class EngineChoice(QObject):
         target, draft = (
             ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.name, place.draft)
         )
-        pair = Loaded(0, target, draft if place.draft else None, place.context_tokens, 0.0)
+        pair = Loaded(
+            0, target, draft if place.draft else None, place.context_tokens, 0.0, reads_pictures=place.reads_pictures
+        )
         return EngineState(
             Phase.READY,
             pair=pair,
@@ -309,5 +312,6 @@ def _record(engine: SavedEngine) -> dict[str, Any]:
         "kind": place.kind,
         "context_tokens": place.context_tokens,
         "draft": place.draft,
+        "reads_pictures": place.reads_pictures,
         "has_key": engine.has_key,
     }

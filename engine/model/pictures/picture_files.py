@@ -13,7 +13,7 @@ from engine.protocol.pictures import MOST_PICTURE_BYTES, PICTURE_KINDS
 from engine.protocol.sentences import say
 
 MOST_PIXELS = 1 << 26  # of a file, which takes 4 bytes for each while it is opened
-MOST_READ_PIXELS = 1 << 22  # of what a model is shown; larger pictures are made smaller first
+MOST_READ_PIXELS = 1 << 21  # of what a model is shown, a full screen; larger pictures are made smaller first
 LEAST_SIDE = 2  # pixels
 MOST_ELONGATED = 100  # how many times as long as high a picture may be, or the other way round
 

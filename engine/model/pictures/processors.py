@@ -23,6 +23,7 @@ from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures import pixtral_processor
+from engine.model.pictures.picture_families import COMPARED
 from engine.model.safe_config import GET_AGAIN
 from engine.protocol.sentences import say
 
@@ -30,11 +31,15 @@ SETTINGS, WHOLE = "preprocessor_config.json", "processor_config.json"
 MAX_BYTES = 1 << 20
 INSIDE = "image_processor"  # where the second file holds what the first one does
 # Numbers of pixels, sides in pixels, and how many of something there may be.
-AREAS, MOST_AREA = re.compile(r"\w*_pixels|(short|long)est_edge"), 1 << 25
-SIDES, MOST_SIDE = re.compile(r"\w*(height|width|size|edge|resolution|pinpoints)\w*"), 4096
+AREAS, MOST_AREA = re.compile(r"max_pixels|longest_edge"), 1 << 24
+LEAST_AREAS, MOST_LEAST_AREA = re.compile(r"min_pixels|shortest_edge"), 1 << 22
+SIDES, MOST_SIDE = re.compile(r"\w*(height|width|size|edge|pixels|resolution|pinpoints)\w*"), 4096
 COUNTS, MOST_COUNT = re.compile(r"\w+"), 1 << 14
 MOST_PARTS = 64  # of one picture that are read as pictures of their own
 PARTS = re.compile(r"\w*(max|num)\w*(crops|patches|tiles)")
+BY_AREA = "merge_size"  # processors that have it take the edges of a size for numbers of pixels
+# What published folders name besides the classes of the kinds that were compared.
+OLDER = ("CLIPImageProcessor", "SiglipImageProcessor")
 PRIVATE = ("auto_map", "processor_class", "image_processor_type", "feature_extractor_type")
 
 
@@ -80,7 +85,7 @@ class Settings:
 
 
 def read_settings(folder: ModelFolder, name: str) -> Settings:
-    """The settings of a model; raises `ModelError` where there are none, or such as no model has."""
+    """The settings of a model; raises `ModelError` where there are none."""
     whole = _read(folder, WHOLE)
     inside = whole.pop(INSIDE, None)
     own = _read(folder, SETTINGS) or (inside if isinstance(inside, dict) else {})
@@ -89,20 +94,20 @@ def read_settings(folder: ModelFolder, name: str) -> Settings:
             say("'{name}' reads no pictures: {file} is missing in its folder.", name=name, file=SETTINGS),
             say("Download the model again."),
         )
-    for settings in (own, whole):
-        _require_bounded(settings, name)
     return Settings(own, whole)
 
 
 def open_processor(settings: Settings, name: str, kind: str, library: Any) -> Reads:
     """The processor of a model whose config.json is of this `kind`; `library`: its fast tokenizer.
 
-    Raises `ModelError` where none can be made.
+    Raises `ModelError` for settings that no model has, and where none can be made.
     """
     own, both = settings.own, {**settings.whole, **settings.own}
     try:
         known = {key: value for key, value in own.items() if key not in PRIVATE}
-        pictures = _picture_class(kind, own).from_dict(known)
+        of_pictures = _picture_class(kind, own)
+        _require_bounded(both, name, hasattr(of_pictures, BY_AREA))
+        pictures = of_pictures.from_dict(known)
         if (named := _class_name(kind, both)) == pixtral_processor.NAME:
             return pixtral_processor.PixtralProcessor(pictures, {**own, **settings.whole})
         return PictureProcessor(_made(getattr(transformers, named), pictures, library, both))
@@ -128,7 +133,10 @@ def _picture_class(kind: str, settings: Mapping[str, object]) -> Any:
     named = settings.get("image_processor_type") or settings.get("feature_extractor_type")
     if isinstance(named, str):
         base = named.removesuffix("Fast").removesuffix("Pil").replace("FeatureExtractor", "ImageProcessor")
-        known = next((each for each in IMAGE_PROCESSOR_MAPPING_NAMES.values() if base in _plain(each)), None)
+        those = (IMAGE_PROCESSOR_MAPPING_NAMES.get(each, {}) for each in COMPARED)
+        known = next((each for each in those if base in _plain(each)), None)
+        if known is None and base in OLDER:
+            known = {"pil": f"{base}Pil"}
     else:
         known = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind)
     if not known or "pil" not in known:
@@ -143,7 +151,7 @@ def _plain(classes: Mapping[str, str]) -> set[str]:
 def _class_name(kind: str, settings: Mapping[str, object]) -> str:
     """What transformers calls the processor: as the settings name it, or that of the kind of model."""
     named = settings.get("processor_class")
-    if isinstance(named, str) and named in PROCESSOR_MAPPING_NAMES.values():
+    if isinstance(named, str) and named in {PROCESSOR_MAPPING_NAMES.get(each) for each in COMPARED}:
         return named
     if (known := PROCESSOR_MAPPING_NAMES.get(kind)) is None:
         raise ValueError(say("its kind of pictures is not known"))
@@ -168,15 +176,14 @@ def _made(kind: Any, pictures: Any, library: Any, settings: Mapping[str, Any]) -
     return OfPictures(**parts, **others, **own)
 
 
-def _require_bounded(settings: Mapping[str, object], name: str) -> None:
+def _require_bounded(settings: Mapping[str, object], name: str, is_by_area: bool) -> None:
     """Raise `ModelError` for a number that no processor has: pictures are made as large as these say."""
+    bounds = [(PARTS, MOST_PARTS), (SIDES, MOST_SIDE), (COUNTS, MOST_COUNT)]
+    if is_by_area:
+        bounds = [(AREAS, MOST_AREA), (LEAST_AREAS, MOST_LEAST_AREA), *bounds]
     for key, number in _numbers(settings):
-        most = next(
-            most
-            for pattern, most in ((AREAS, MOST_AREA), (PARTS, MOST_PARTS), (SIDES, MOST_SIDE), (COUNTS, MOST_COUNT))
-            if pattern.fullmatch(key)
-        )
-        if abs(number) > most:
+        most = next(most for pattern, most in bounds if pattern.fullmatch(key))
+        if not abs(number) <= most:  # nor what is no number
             raise ModelError(
                 say(
                     "The settings for pictures of '{name}' say {number} for {key}, and no model has more than {most}.",
@@ -189,15 +196,15 @@ def _require_bounded(settings: Mapping[str, object], name: str) -> None:
             )
 
 
-def _numbers(value: object, key: str = "_") -> Iterator[tuple[str, int]]:
-    """Whole numbers, each with the name of the entry that it belongs to."""
+def _numbers(value: object, key: str = "_") -> Iterator[tuple[str, float]]:
+    """Every number, with the name of the entry that it belongs to."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _numbers(item, "".join(filter(str.isidentifier, str(name))) or key)
     elif isinstance(value, list):
         for item in value:
             yield from _numbers(item, key)
-    elif type(value) is int:
+    elif isinstance(value, int | float) and not isinstance(value, bool):
         yield key, value
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM, Place
+from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM, Place, place_of
 from app.engine.remote.constraints import constraint_fields, unheld_by
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
 from app.engine.remote.questions import messages
@@ -244,3 +244,14 @@ def test_pictures_are_sent_where_they_stand_and_not_counted(qtbot: QtBot) -> Non
             {"type": "text", "text": "is it?"},
         ]
     assert messages(VLLM, chat) == [{"role": "user", "content": "What is it?"}]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_some_servers_tell_whether_pictures_are_read(told: bool, qtbot: QtBot) -> None:
+    openly, in_props = coppice(), llama_server()
+    openly.models[0]["architecture"] = {"input_modalities": ["text", "image"] if told else ["text"]}
+    in_props.pages["/props"] = {"modalities": {"vision": told}}
+    for script in (openly, in_props):
+        with serving(script) as address, listening(address, qtbot) as engine:
+            server = engine.connect()
+            assert place_of(address, server.kind, server.models[0]).reads_pictures is told

@@ -127,6 +127,7 @@ def test_from_an_address_to_an_answer(person: Person, link: FakeLink, settings: 
                 "kind": "vLLM",
                 "context_tokens": 1024,
                 "draft": "",
+                "reads_pictures": True,
                 "has_key": True,
             }
         }

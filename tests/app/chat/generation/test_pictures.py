@@ -42,7 +42,6 @@ def answered(room: Room, question: str, *attachments: Attachment) -> None:
 def test_why_pictures_are_not_read() -> None:
     assert EngineState().no_pictures == ""
     assert SEEING.no_pictures == ""
-    assert replace(BLIND, host="cluster").no_pictures == "", "nobody knows"
     assert BLIND.no_pictures == "demo-target reads no pictures."
     told = replace(BLIND, pair=replace(loaded(1), no_pictures="Its part for pictures is not there."))
     assert told.no_pictures == "Its part for pictures is not there."
