@@ -11,6 +11,7 @@ from engine.protocol.sentences import say
 from engine.serving.guard.errors import SOON, ApiError
 
 MOST_ADDRESSES = 1024  # whose rates are remembered
+SHORT_BYTES = 1 << 20  # of a body that always finds room beside large pictures, whose answers take minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +19,19 @@ class Limits:
     """What no client can go beyond. The server needs none of it larger, and a computer can well bear it.
 
     `body_bytes`: the largest picture is 43 MiB of base64. `json_bytes`: of that, beside pictures; a context of a
-    million tokens is about 4 MiB of text, and twice that as JSON. `all_bodies_bytes`: of all requests under way; each
-    takes up to three times its bytes. `body_seconds`: to send one, 8 MiB at a megabit a second. `headers`,
-    `header_bytes`: such as browsers and proxies send are a tenth of it. `idle_seconds`: without a whole request on a
-    connection: longer than the 5 s that clients keep one. `unread_seconds`: without reading while an answer is sent.
-    `requests_per_second`: of one address, what takes about a tenth of a core; `burst`: at once after a rest; a wrong
-    key counts as `wrong_key_requests`. `connections`: of all, a quarter of the files that a process may usually open,
-    and `connections_of_one` address.
+    million tokens is about 4 MiB of text, and twice that as JSON. `all_bodies_bytes`: of all requests under way, each
+    of which takes up to three times its bytes; `short_bodies_bytes` are left to those of at most `SHORT_BYTES`.
+    `body_seconds`: to send one, 8 MiB at a megabit a second. `headers`, `header_bytes`: such as browsers and proxies
+    send are a tenth of it. `idle_seconds`: without a whole request on a connection: longer than the 5 s that clients
+    keep one. `unread_seconds`: without reading while an answer is sent. `requests_per_second`: of one address, what
+    takes about a tenth of a core; `burst`: at once after a rest; a wrong key counts as `wrong_key_requests`.
+    `connections`: of all, a quarter of the files that a process may usually open, and `connections_of_one` address.
     """
 
     body_bytes: int = 48 << 20
     json_bytes: int = 8 << 20
-    all_bodies_bytes: int = 96 << 20
+    all_bodies_bytes: int = 112 << 20
+    short_bodies_bytes: int = 16 << 20
     body_seconds: float = 60.0
     headers: int = 100
     header_bytes: int = 16 << 10
@@ -73,8 +75,9 @@ class Rates:
 class BodyBudget:
     """Bytes for the bodies of all requests that are under way."""
 
-    def __init__(self, bytes_free: int) -> None:
-        self.bytes_free = bytes_free
+    def __init__(self, bytes_free: int, bytes_for_short: int = 0) -> None:
+        """`bytes_for_short`: that bodies of more than `SHORT_BYTES` leave free."""
+        self.bytes_free, self.bytes_for_short = bytes_free, bytes_for_short
 
     @contextmanager
     def share(self) -> Iterator["BodyShare"]:
@@ -95,7 +98,8 @@ class BodyShare:
 
     def take(self, count: int) -> None:
         """Take so many more bytes. Raises `ApiError` where others have them."""
-        if count > self._budget.bytes_free:
+        left = 0 if self._bytes + count <= SHORT_BYTES else self._budget.bytes_for_short
+        if count > self._budget.bytes_free - left:
             words = say("The server has no memory left for requests as long as this one.")
             raise ApiError(503, words, say("Ask again when some are answered."), code="too_much_at_once", headers=SOON)
         self._budget.bytes_free -= count

@@ -31,7 +31,7 @@ class Guard:
     def __init__(self, app: ASGIApp, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._rates = Rates(limits.requests_per_second, limits.burst)
-        self._bodies = BodyBudget(limits.all_bodies_bytes)
+        self._bodies = BodyBudget(limits.all_bodies_bytes, limits.short_bodies_bytes)
         self._visits = Visits(service.tell)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,9 +64,9 @@ class Guard:
             return
         with self._bodies.share() as share:
             body = await read_body(headers, receive, self._limits, share)
-            is_long = len(body) > LONG_BYTES  # before what is read of it takes pieces out
+            is_long = len(body) > LONG_BYTES
             leave_value(scope, await read_json(body, self._limits), is_long)
-            del body
+            del body  # the answer may take minutes
             await _while_there(self._app, scope, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:

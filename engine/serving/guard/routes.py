@@ -14,13 +14,11 @@ from fastapi.routing import APIRoute
 from starlette.types import Scope
 
 READ_ALREADY = b"{}"  # in place of the body: FastAPI asks for its value where there is any
-
-
 IN_BODY = ("body",)  # where FastAPI says that a flaw is
 
 
 def leave_value(scope: Scope, value: Any, is_long: bool) -> None:
-    """Leave the value of a request's body for the endpoint."""
+    """Leave the value of a request's body for the endpoint; `is_long`: checking it takes a while."""
     scope["state"] |= {"value": value, "is_long": is_long}
 
 

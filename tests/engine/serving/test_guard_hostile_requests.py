@@ -12,7 +12,8 @@ from pydantic import BaseModel, ValidationError
 from engine.serving.chat.request import ChatFields
 from engine.serving.completions.request import CompletionFields
 from engine.serving.endpoints.tokens import DetokenizeFields
-from engine.serving.guard.limits import Limits
+from engine.serving.guard.errors import ApiError
+from engine.serving.guard.limits import SHORT_BYTES, BodyBudget, Limits
 from engine.serving.llama_server.request import CompletionFields as LlamaCompletionFields
 from engine.serving.llama_server.request import InfillFields
 from engine.serving.messages.request import MessagesFields
@@ -230,6 +231,20 @@ def test_bodies_of_all_together_have_bounded_room(server: Running) -> None:
         first.sendall(b"x" * ((1 << 20) - len(half)))
         assert code_of(read_answer(first)) == (400, "invalid_json"), "now it is whole"
     assert not server.body_bytes_taken()
+
+
+def test_large_pictures_leave_room_for_short_requests() -> None:
+    budget = BodyBudget(10 * SHORT_BYTES, 2 * SHORT_BYTES)
+    with budget.share() as large, budget.share() as another, budget.share() as short:
+        large.take(SHORT_BYTES)
+        large.take(7 * SHORT_BYTES)
+        with pytest.raises(ApiError, match="no memory left"):
+            another.take(SHORT_BYTES + 1)
+        short.take(SHORT_BYTES)
+        another.take(SHORT_BYTES)
+        with pytest.raises(ApiError, match="no memory left"):
+            short.take(1)
+    assert budget.bytes_free == 10 * SHORT_BYTES
 
 
 def test_who_does_not_finish_the_headers_is_let_go() -> None:
