@@ -6,12 +6,12 @@ the computer: not every file system shows locks of others.
 """
 
 import errno
-import hashlib
 import os
 import re
 import stat
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -204,7 +204,7 @@ def _computer() -> str:
     name = ""
     if sys.platform != "win32":  # there what is open cannot be removed, whoever has it open
         name = os.uname().nodename
-    return hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{zlib.crc32(name.encode()):08x}"[:6]
 
 
 def _mark_of(left: Path) -> re.Match[str] | None:

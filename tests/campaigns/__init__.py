@@ -31,6 +31,11 @@ python -m tests.campaigns.families    opens a tiny model of every family that tr
     `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
     after another version of transformers.
 
+python -m tests.campaigns.configs    changes every entry of the config.json of a tiny model of every family, one at a
+    time, and makes, fills and runs its network: whatever is raised but a sentence is printed, and whatever takes more
+    than three seconds or 3 GiB. About half an hour; FAMILY ... tries these alone. Run it after another version of
+    transformers.
+
 python -m tests.campaigns.llama_cpp    Coppice and llama.cpp on the same GGUF files: texts and tokens of the embedded
     pair; with --families probabilities of tiny models of every architecture that is read, four minutes. Needs
     `pip install xllamacpp`. Run it after changes of what reads GGUF files.

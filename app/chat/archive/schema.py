@@ -228,6 +228,8 @@ def _check(path: Path, checks_pages: bool) -> bool:
         return True
     try:
         return _check_content(path, checks_pages)
+    except UnicodeDecodeError:  # of what SQLite says of the damage
+        raise Unusable(tr("it is damaged ({detail})").format(detail="sqlite_master")) from None
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF in _PASSING:
             raise

@@ -184,10 +184,13 @@ class Store:
             self._note(error)
             raise
 
-    def _note(self, error: sqlite3.Error | MemoryError) -> None:
+    def _note(self, error: sqlite3.Error | MemoryError | UnicodeDecodeError) -> None:
         """A file in which damage was met, or may have been, is checked at the next start."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) or sqlite3.SQLITE_OK
-        if isinstance(error, MemoryError) or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if isinstance(error, MemoryError | UnicodeDecodeError) or code & 0xFF in (
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_NOTADB,
+        ):
             self._is_sound = False
 
     # ---- the list ---------------------------------------------------------------------------------------------------
@@ -404,7 +407,7 @@ def _match(words: Sequence[str]) -> str:
 
 
 def _has_all(title: str, folded: Sequence[str]) -> bool:
-    own = title.casefold()
+    own = str(title).casefold()  # which a damaged page may have as bytes
     return all(word in own for word in folded)
 
 

@@ -77,15 +77,18 @@ def conversation_in(row: Sequence[Any]) -> ConversationRecord:
     """The conversation that a row holds."""
     identity, title, auto_title, folder, is_pinned, leaf, settings, created, updated = row
     return ConversationRecord(
-        identity, title, auto_title, folder, bool(is_pinned), leaf, _object(settings), created, updated
-    )
+        identity, _text(title), _text(auto_title), _text(folder), bool(is_pinned),
+        leaf if isinstance(leaf, int) else 0, _object(settings), _seconds(created), _seconds(updated),
+    )  # fmt: skip
 
 
 def message_in(row: Sequence[Any], pictures: Mapping[int, tuple[bytes, ...]]) -> MessageRecord:
     """The message that a row holds; `pictures`: those of each message."""
     identity, conversation, parent, role, text, ending, details, created = row
-    shown = pictures.get(identity, ())
-    return MessageRecord(identity, conversation, parent, role, text, ending, _object(details), created, shown)
+    return MessageRecord(
+        identity, conversation, parent, role, _text(text), ending, _object(details), _seconds(created),
+        pictures.get(identity, ()),
+    )  # fmt: skip
 
 
 def unsent_in(connection: sqlite3.Connection) -> tuple[dict[int, Unsent], list[int]]:
@@ -105,6 +108,15 @@ def write_unsent(connection: sqlite3.Connection, conversation: int, unsent: Unse
         row = well_formed_values((conversation, json.dumps(unsent_details(unsent)), time.time()))
         connection.execute(_SAVE_UNSENT, row)
         save_unsent_pictures(connection, conversation, pictures_of(unsent.attachments))
+
+
+def _text(value: object) -> str:
+    """A text as SQLite has it: in a damaged page it may be anything else."""
+    return value if isinstance(value, str) else value.decode(errors="replace") if isinstance(value, bytes) else ""
+
+
+def _seconds(value: object) -> float:
+    return value if isinstance(value, int | float) else 0.0
 
 
 def _object(text: str) -> dict[str, Any]:

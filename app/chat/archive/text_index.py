@@ -20,17 +20,17 @@ _TABLES = ("texts", "texts_data", "texts_idx", "texts_content", "texts_docsize",
 # FTS5 reports damage as any of these, depending on which of its tables is hit.
 _SYMPTOMS = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR))
 
-ERRORS = (sqlite3.Error, MemoryError)
-"""Of a statement: for `SQLITE_NOMEM`, `sqlite3` raises the second."""
+ERRORS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
+"""Of a statement: for `SQLITE_NOMEM`, `sqlite3` raises the second, and for words on damage that cite it the third."""
 
 
-def may_be_damage(error: sqlite3.Error | MemoryError) -> bool:
+def may_be_damage(error: sqlite3.Error | MemoryError | UnicodeDecodeError) -> bool:
     """Whether an error of a statement that uses the index can come from damage to it.
 
     A full disk or a lock cannot, nor can a message that is missing for a foreign key. Memory may be wanting, or damage
     asks for more of it than there is.
     """
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError | UnicodeDecodeError):
         return True
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _SYMPTOMS and code != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,6 +205,12 @@ def test_a_circle_of_parents_and_a_lost_parent_lose_no_message(path: Path) -> No
     [
         (lambda path: path.write_bytes(b"no database at all" * 100), "damaged"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000] + b"\xff" * 30000), "damaged"),
+        (
+            lambda path: path.write_bytes(
+                path.read_bytes().replace(b"CREATE TABLE messages", b"CREATE TABLE \xff\xff\xff\xff\xff\xff\xff\xff")
+            ),
+            "damaged",
+        ),
         (lambda path: sqlite3.connect(path).execute(f"PRAGMA user_version = {VERSION + 1}"), "newer version"),
         (lambda path: sqlite3.connect(path).execute("PRAGMA application_id = 7"), "another program"),
     ],
@@ -224,6 +231,22 @@ def test_a_file_that_cannot_be_used_is_set_aside_whole(path: Path, spoil, words:
     chat(again, "It works", "again")
     again.close()
     assert Store(path).set_aside is None
+
+
+def test_what_damage_made_of_another_type_is_read_all_the_same(path: Path) -> None:
+    store = Store(path)
+    first, (said, *_) = chat(store, "An oak")
+    store.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE conversations SET title = ?, leaf = 'x', updated = 'y'", (b"a birch\xff",))
+        connection.execute("UPDATE messages SET text = ?, created = 'z'", (b"a larch",))
+    store = Store(path)
+    (read,) = store.conversations()
+    assert (read.title, read.leaf, read.updated) == ("a birch\ufffd", 0, 0.0)
+    assert [hit.conversation.id for hit in store.search("birch")] == [first.id]
+    (message,) = store.messages(first.id)
+    assert (message.id, message.text, message.created) == (said.id, "a larch", 0.0)
+    store.close()
 
 
 _WRITER = """
