@@ -18,11 +18,11 @@ from types import FrameType
 from typing import Any
 
 import torch
-from engine.loading.first_passes import FirstPasses
 from torch import nn
 
 from engine.errors import CoppiceError
 from engine.loading.oom_retry import GuardedContext
+from engine.loading.probing import FirstPasses
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from engine.loading.first_passes import FirstPasses
 
+from engine.loading.probing import FirstPasses
 from tests.campaigns.configs import changes, outcome
 from tests.engine.family_models import tiny_config
 
