@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
@@ -23,6 +24,7 @@ from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOption
 from engine.protocol.pictures import MOST_PICTURES, Picture
 from engine.text.prompt import Prompt, count_tokens
 from tests.engine.family_models import random_model
+from tests.engine.head_models import save_with_head
 from tests.engine.picture_models import TOKEN, picture, picture_config, random_image, save_picture_model, tokenizer_of
 from tests.engine.tiny_models import save_tiny_model
 
@@ -249,3 +251,18 @@ def test_what_was_read_of_pictures_is_there_tomorrow(
     (text, figures), prompt = turns[-1]
     assert figures.cached_tokens >= len(turns[0][1].tokens) - 1
     assert answered(engine(folder_of("qwen3_vl")), prompt)[0] == text
+
+
+def test_heads_that_draft_read_pictures_with_their_target(tmp_path: Path, engine: Callable[..., Engine]) -> None:
+    save_picture_model("qwen3_5", tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    head = load_file(save_with_head("qwen3_5_text", tmp_path / "head") / "model.safetensors")
+    own = {name: tensor for name, tensor in head.items() if name.startswith("mtp.")}
+    save_file({**load_file(weights), **own}, weights, {"format": "pt"})
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    config["text_config"]["mtp_num_hidden_layers"] = 1
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    its = engine(str(tmp_path / "model"), "heads")
+    text, figures = answered(its, its.prompt(CHAT), speculation=SpeculationOptions(method="specexec", budget=8))
+    assert text == expected("qwen3_5")[1]
+    assert figures.drafted_nodes > 0
