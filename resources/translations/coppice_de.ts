@@ -1149,6 +1149,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/history/answering.py" />
+            <source>Looking at picture {number} of {count}</source>
+            <translation>Sieht Bild {number} von {count} an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Looking at the picture</source>
+            <translation>Sieht das Bild an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question</source>
             <translation>Liest die Frage</translation>
         </message>
