@@ -20,13 +20,13 @@ from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures.encoder import Encode, Features, PictureEncoder
-from engine.model.pictures.picture_families import AS_PADDING, COMPARED, seen_whole
+from engine.model.pictures.picture_families import AS_PADDING, seen_whole
 from engine.model.pictures.picture_files import digest_of, open_picture
 from engine.model.pictures.processors import Reads, Settings, open_processor, read_settings, reads_kind
 from engine.model.pictures.shown import ShownPictures
 from engine.model.weight_loader import NO_MEMORY
 from engine.picture_tokens import MOST_ROWS, is_row, rows_of
-from engine.protocol.pictures import MOST_PICTURES, Picture
+from engine.protocol.pictures import MOST_PICTURES, PICTURE_FAMILIES, Picture
 from engine.protocol.sentences import say
 
 FEATURE_BYTES = 512 << 20  # of pictures of this and other chats, so that none is encoded twice
@@ -202,7 +202,7 @@ def open_reader(
         raise _without(checkpoint.name, say("the encoder of pictures is not in its GGUF file"))
     if not reads_kind(kind):
         raise _without(checkpoint.name, say("it reads text alone"))
-    if kind not in COMPARED:
+    if kind not in PICTURE_FAMILIES:
         raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
     settings = read_settings(ModelFolder(checkpoint.folder), checkpoint.name)
     return PictureReader(checkpoint, settings, library, dtype, device, check)
