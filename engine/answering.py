@@ -84,7 +84,8 @@ class Answering:
         is_complete = False
         try:
             with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
-                with watcher.reading(_part_read(loaded, len(self._tokens) - 1)):
+                part, pictures = _part_read(loaded, len(self._tokens) - 1), loaded.pictures
+                with watcher.reading(part, lambda: pictures.seconds), pictures.told(watcher.look):
                     prefilled = events.prefilled(self._tokens)
                 yield prefilled
                 with self._idle_drafting():

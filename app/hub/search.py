@@ -11,6 +11,7 @@ from app.hub.formats import GGUF, OPENED, formats_of
 from app.hub.names import is_repo_id
 from app.system.background import Stop
 from app.system.json_text import count, text
+from engine.protocol.pictures import PICTURE_FAMILIES
 from engine.protocol.sentences import say
 
 _BITS = {
@@ -18,6 +19,7 @@ _BITS = {
     "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U8": 8, "BOOL": 8,
 }  # fmt: skip
 _TASKS = ("", "text-generation", "image-text-to-text", "any-to-any")  # whose models write text
+_TASKS_WITH_PICTURES = ("image-text-to-text", "any-to-any")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -27,7 +29,8 @@ class ModelRow:
 
     `weight_bytes`: what the safetensors files hold, about; `formats`: those of its weights, as people call them
     (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `model_type`: the family that its config.json names;
-    `task`: what the model is for, as the hub calls it; `revision`: the commit that all this is about.
+    `task`: what the model is for, as the hub calls it; `sees`: it is for pictures, too; `revision`: the commit that all
+    this is about.
     """
 
     repo: str
@@ -39,11 +42,17 @@ class ModelRow:
     gated: str = ""
     model_type: str = ""
     task: str = ""
+    sees: bool = False
 
     @property
     def usable(self) -> bool:
         """Whether it writes text and holds weights that can be opened; the engine says the rest."""
         return self.task in _TASKS and (self.has_safetensors or self.has_variants)
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Whether its pictures are read, as far as the listing tells: those of GGUF files are not in these."""
+        return self.sees and self.model_type in PICTURE_FAMILIES and self.has_safetensors
 
     @property
     def has_variants(self) -> bool:
@@ -66,6 +75,7 @@ def row_of(described: object) -> ModelRow | None:
     sizes, tags = _sizes(described.get("safetensors")), _tags(described.get("tags"))
     config, commit = described.get("config"), described.get("sha")
     gated, gguf = described.get("gated"), described.get("gguf")
+    task = text(described.get("pipeline_tag"), 60)
     is_gguf = isinstance(gguf, dict) and bool(gguf)
     return ModelRow(
         repo=repo,
@@ -76,7 +86,8 @@ def row_of(described: object) -> ModelRow | None:
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
         model_type=_family(config, gguf),
-        task=text(described.get("pipeline_tag"), 60),
+        task=task,
+        sees=any(each == task or each in tags for each in _TASKS_WITH_PICTURES),
     )
 
 

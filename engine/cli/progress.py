@@ -66,13 +66,20 @@ class LoadingSaid:
 
 
 class ReadingSaid:
-    """Prints how much of a prompt was read that takes long, a line for every tenth."""
+    """Prints how much of a prompt was read that takes long, a line for every tenth, and for every picture."""
 
     def __init__(self) -> None:
         self._tenths = 0
+        self._picture = (0, 0)
 
     def hear(self, event: Event) -> None:
         """Print a line, if it is due."""
-        if isinstance(event, Reading) and int(10 * event.part) != self._tenths:
+        if not isinstance(event, Reading):
+            return
+        if event.picture:
+            if self._picture != (event.picture, event.pictures):
+                self._picture = event.picture, event.pictures
+                say(f"Looking at picture {event.picture} of {event.pictures}")
+        elif int(10 * event.part) != self._tenths:
             self._tenths = int(10 * event.part)
             say(f"Reading the prompt: {10 * self._tenths} %")

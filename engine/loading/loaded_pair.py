@@ -215,7 +215,8 @@ class LoadedPair:
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()
         if self.texts.on_disk and statistics.passes:  # or the prompt may not have been read to its end
-            self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
+            seconds = max(0.0, statistics.seconds.prefill - self.pictures.seconds)  # features are kept apart from texts
+            self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, seconds)
         remember_answer(self.pair, options.speculation, statistics, learned, self.place)
 
     @property

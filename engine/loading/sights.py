@@ -1,6 +1,7 @@
 """The pictures of a pair's texts: who of target and draft reads them, and is shown them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from engine.errors import InputError, ModelError
 from engine.loading.pair import Pair
@@ -8,7 +9,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.heads.head_context import HeadContext
 from engine.model.network import Network
-from engine.model.pictures.reader import PictureReader, open_reader, require_few
+from engine.model.pictures.reader import Encoded, PictureReader, open_reader, require_few
 from engine.protocol.pictures import Picture
 from engine.text.picture_text import PictureText
 from engine.text.tokenizer import Tokenizer
@@ -25,6 +26,27 @@ class Sights:
         """`target`: the reader, or why there is none."""
         self._target = target
         self._draft = draft
+        self._seconds_before = 0.0
+
+    @property
+    def _readers(self) -> list[PictureReader]:
+        return [each for each in (self._target, self._draft) if isinstance(each, PictureReader)]
+
+    @property
+    def seconds(self) -> float:
+        """How long pictures were encoded since a text was shown last, for both."""
+        return sum(reader.seconds for reader in self._readers) - self._seconds_before
+
+    @contextmanager
+    def told(self, encoding: Encoded) -> Iterator[None]:
+        """While it is open, `encoding` is called at every layer of an encoder."""
+        for reader in self._readers:
+            reader.on_layer = encoding
+        try:
+            yield
+        finally:
+            for reader in self._readers:
+                reader.on_layer = None
 
     @property
     def reason(self) -> str:
@@ -43,6 +65,7 @@ class Sights:
 
     def show(self, target: Context, draft: Context | None, tokens: Sequence[int], pictures: Sequence[Picture]) -> bool:
         """Show both the pictures whose rows are among `tokens`; returns whether the draft reads these rows."""
+        self._seconds_before += self.seconds
         target.show(None)
         if draft is not None and _reads_alone(draft):
             draft.show(None)

@@ -152,6 +152,7 @@ class Watcher:
         self._is_passing = False
         self._throttle = LayerThrottle()
         self._read: Callable[[int], float] | None = None  # while a prompt is read
+        self._looked: Callable[[], float] = float
         self._reading_began = self._last_reading = 0.0
         self._judged = _Rounds()
         self._verdicts: TargetLogProbs | None = None
@@ -174,17 +175,17 @@ class Watcher:
         return self
 
     @contextmanager
-    def reading(self, part: Callable[[int], float]) -> Iterator[None]:
+    def reading(self, part: Callable[[int], float], looked: Callable[[], float] = float) -> Iterator[None]:
         """While it is open, a prompt is read; `part`: how much of it was, by the layer that a pass has come to.
 
-        It is told whatever is watched: a person waits for it.
+        `looked`: seconds that encoding its pictures took so far. It is told whatever is watched: a person waits for it.
         """
-        self._read, self._reading_began = part, time.monotonic()
+        self._read, self._looked, self._reading_began = part, looked, time.monotonic()
         self._last_reading = self._reading_began + LONG_READING - READ_APART
         try:
             yield
         finally:
-            self._read = None
+            self._read, self._looked = None, float
 
     @contextmanager
     def answering(
@@ -232,6 +233,10 @@ class Watcher:
         if self._wanted.layers and self._throttle.come_to(layer):
             self._post(Passing(self._request, layer, waits, self._stream.arriving if self._stream else ()))
 
+    def look(self, picture: int, pictures: int) -> None:
+        """A layer of an encoder begins, for one of the pictures that are encoded for the prompt; counted from 1."""
+        self._tell_reading(0, picture, pictures)
+
     def verified(self, tree: "Tree", logits: "Tensor", path: "Path") -> None:
         """Keep what the target thinks of the nodes: a few numbers of each, never the logits."""
         self._untold = self._checked = None
@@ -265,11 +270,12 @@ class Watcher:
         pieces = tuple(judged.piece(token) for token in tokens)
         return Inspected(question.id, question.index, question.node, tuple(tokens), tuple(log_probs), pieces)
 
-    def _tell_reading(self, layer: int) -> None:
+    def _tell_reading(self, layer: int, picture: int = 0, pictures: int = 0) -> None:
         now = time.monotonic()
         if self._read is not None and now - self._last_reading >= READ_APART:
             self._last_reading = now
-            self._post(Reading(self._request, self._read(layer), now - self._reading_began))
+            seconds = max(0.0, now - self._reading_began - self._looked())
+            self._post(Reading(self._request, self._read(layer), seconds, picture, pictures))
 
     def _tell_draft(self) -> None:
         now = time.monotonic()

@@ -17,7 +17,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 9
+PROTOCOL = 10
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -221,12 +221,15 @@ class Queued:
 class Reading:
     """A prompt takes long to read: `part`, from 0 to 1, of what was not in the cache was read in so many `seconds`.
 
-    At most twice a second. What a draft reads, and the text that was kept, are not counted.
+    At most twice a second. What a draft reads, the text that was kept, and the time that encoding pictures took are not
+    counted. While one is encoded, it is the `picture`th, from 1, of so many `pictures` of the prompt that have to be.
     """
 
     id: int
     part: float
     seconds: float
+    picture: int = 0
+    pictures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1149,6 +1149,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/history/answering.py" />
+            <source>Looking at picture {number} of {count}</source>
+            <translation>Sieht Bild {number} von {count} an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Looking at the picture</source>
+            <translation>Sieht das Bild an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question</source>
             <translation>Liest die Frage</translation>
         </message>
@@ -4473,6 +4483,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>Download again</source>
+            <translation>Neu herunterladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
+            <source>Fetches just the files that are not here</source>
+            <translation>Lädt nur die Dateien herunter, die hier fehlen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>How many of the target's layers would be in which memory, and all that is taken there: on the device also the draft, the context and the working space. Tokens per pass: how much the answer grows each time that all layers are gone through; the draft's guesses make it more than one.</source>
             <translation>Wie viele Schichten des Zielmodells in welchem Speicher lägen, und alles, was dort belegt wird: auf dem Gerät auch das Entwurfsmodell, der Kontext und der Arbeitsbereich. Token je Durchlauf: um wie viel die Antwort jedes Mal wächst, wenn alle Schichten durchlaufen sind; durch die Vermutungen des Entwurfsmodells ist es mehr als eines.</translation>
         </message>
@@ -4623,8 +4643,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
+            <source>Only models that can be shown pictures, as far as the hub tells</source>
+            <translation>Nur Modelle, denen Bilder gezeigt werden können, soweit der Hub es sagt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
             <source>Only models with so many parameters</source>
             <translation>Nur Modelle mit so vielen Parametern</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Reads pictures</source>
+            <translation>Liest Bilder</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -4730,11 +4760,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>Cancel the download of {name}?</source>
             <translation>Download von {name} abbrechen?</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads/downloads_page.py" />
-            <source>Download again</source>
-            <translation>Neu herunterladen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/downloads_page.py" />
@@ -4910,6 +4935,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Any size</source>
             <translation>Jede Größe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Download it again to have it read pictures: what says how is not here.</source>
+            <translation>Laden Sie es noch einmal herunter, damit es Bilder liest: Was sagt, wie, fehlt hier.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />

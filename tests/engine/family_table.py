@@ -9,7 +9,7 @@ from textwrap import fill
 import transformers
 
 from engine.model.gguf.config import KNOWN
-from engine.model.pictures.picture_families import COMPARED
+from engine.protocol.pictures import PICTURE_FAMILIES
 from tests.engine.family_proof import Standing, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +142,7 @@ def gguf_section() -> str:
     listed = ", ".join(f"`{name}`" for name in sorted(KNOWN))
     _, begin, rows = TABLE.read_text("utf-8").partition(BESIDE)
     rows = rows.partition(REFUSED)[0]
-    pictures = fill(", ".join(f"`{kind}`" for kind in sorted(COMPARED)), 120, break_on_hyphens=False)
+    pictures = fill(", ".join(f"`{kind}`" for kind in sorted(PICTURE_FAMILIES)), 120, break_on_hyphens=False)
     architectures = fill(listed, 120, break_on_hyphens=False)
     return FOOT.format(pictures=pictures, architectures=architectures, beside=begin + rows + REFUSED)
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from engine.cli.progress import LoadingSaid, say, tell
+from engine.cli.progress import LoadingSaid, ReadingSaid, say, tell
 from engine.cli.serving_log import ServingLog
-from engine.protocol.messages import Loading
+from engine.protocol.messages import Loading, Reading
 
 STAGES = [Loading(1, "Reading", 0, 1), *(Loading(1, "Loading big", done, 200) for done in range(201))]
 
@@ -69,3 +69,11 @@ def test_elsewhere_there_is_a_line_for_every_tenth(capsys: pytest.CaptureFixture
     said.end()
     tenths = [f"Loading big: {done} of 200" for done in range(0, 201, 20)]
     assert capsys.readouterr().err.splitlines() == ["Reading", *tenths]
+
+
+def test_pictures_and_tenths_of_a_prompt_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ReadingSaid()
+    for event in (*[Reading(1, 0.0, 1.0, 1, 2)] * 3, Reading(1, 0.0, 2.0, 2, 2), *[Reading(1, 0.42, 3.0)] * 2):
+        said.hear(event)
+    lines = ["Looking at picture 1 of 2", "Looking at picture 2 of 2", "Reading the prompt: 40 %"]
+    assert capsys.readouterr().err.splitlines() == lines

@@ -1,25 +1,28 @@
 """Answers to questions with pictures: transformers' own text, whatever drafts, and clear words where it cannot be."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from engine.engine import Engine, load
-from engine.errors import Cancellation, InputError
+from engine.errors import Cancellation, InputError, ModelError
 from engine.loading.kept import texts_on_disk
 from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
+from engine.model.pictures import reader
 from engine.model.pictures.reader import open_reader
+from engine.observing import watcher
 from engine.picture_tokens import is_row
-from engine.protocol.messages import ChatMessage, Count, Finished, Prefilled, Round, Statistics
+from engine.protocol.messages import ChatMessage, Count, Event, Finished, Prefilled, Reading, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.pictures import MOST_PICTURES, Picture
 from engine.text.prompt import Prompt, count_tokens
@@ -66,7 +69,11 @@ def engine() -> Iterator[Callable[..., Engine]]:
 
 def loaded(target: str, draft: str = "none", keeps_texts: bool = False, **options: Any) -> Engine:
     pair = open_pair(LoadOptions(target=target, draft=draft, context_tokens=400, **options))
-    steps = load(1, pair, Cancellation(), keeps_texts)
+    return ended(load(1, pair, Cancellation(), keeps_texts))
+
+
+def ended(steps: Generator[Event, None, Engine]) -> Engine:
+    """The engine, once it is loaded."""
     while True:
         try:
             next(steps)
@@ -266,3 +273,54 @@ def test_heads_that_draft_read_pictures_with_their_target(tmp_path: Path, engine
     text, figures = answered(its, its.prompt(CHAT), speculation=SpeculationOptions(method="specexec", budget=8))
     assert text == expected("qwen3_5")[1]
     assert figures.drafted_nodes > 0
+
+
+def test_looking_at_pictures_is_told_and_the_time_of_it_is_not_that_of_reading(
+    engine: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "LONG_READING", 0.0)
+    monkeypatch.setattr(watcher, "READ_APART", 0.0)
+    now = iter(range(0, 10**9, 1000))
+    monkeypatch.setattr(reader, "perf_counter", lambda: float(next(now)))
+    its = engine(folder_of("qwen3_vl"), keeps_texts=True)
+    learned = Mock()
+    assert its._loaded.texts.on_disk is not None
+    monkeypatch.setattr(its._loaded.texts.on_disk, "learn", learned)
+    told: list[Event] = []
+    for chat in (CHAT, (*CHAT, ChatMessage("user", "And?", pictures=(picture(0), replace(picture(2), at=2))))):
+        del told[:]
+        options = GenerateOptions(max_new_tokens=2, ignore_eos=True)
+        list(its.generate(1, its.prompt(chat), options, watcher.Watcher(told.append)))
+        looks = [(each.picture, each.pictures) for each in told if isinstance(each, Reading) and each.picture]
+        assert list(dict.fromkeys(looks)) == ([(1, 2), (2, 2)] if chat is CHAT else [(1, 1)])
+        assert len(looks) > len(set(looks)), "at every layer"
+        assert its._loaded.pictures.seconds == 1000 * (len(looks) + 1)
+        assert learned.call_args.args[1] == 0.0, "encoding took longer than all of it, by this clock"
+
+
+@pytest.mark.parametrize("kind", ["gemma3", "qwen3_vl", "mistral3"])
+def test_looking_at_a_picture_ends_before_the_next_layer(kind: str, engine: Callable[..., Engine]) -> None:
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    steps = load(1, open_pair(LoadOptions(target=folder_of(kind), draft="none", context_tokens=400)), cancellation)
+    its = ended(steps)
+    layers: list[tuple[int, int]] = []
+
+    def stop(picture: int, pictures: int) -> None:
+        layers.append((picture, pictures))
+        cancellation.cancel(1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watcher.Watcher, "look", lambda _, *args: stop(*args))
+        events = list(its.generate(1, its.prompt(CHAT), GenerateOptions(max_new_tokens=2)))
+    its.close()
+    assert len(layers) == 1
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "cancelled"
+
+
+def test_a_template_that_parts_pictures_by_nothing_is_refused_in_words(engine: Callable[..., Engine]) -> None:
+    its = engine(folder_of("qwen3_vl"))
+    chat = (ChatMessage("user", "?", pictures=(picture(0), picture(2))),)
+    with pytest.raises(ModelError, match=r"pictures of .* cannot be read"):
+        list(its.generate(1, its.prompt(chat), GenerateOptions()))

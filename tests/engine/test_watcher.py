@@ -238,3 +238,19 @@ def test_how_much_of_a_long_prompt_was_read_is_told_unasked_and_twice_a_second(
     now[0] += 5
     watcher.come_to(3, waits=True)
     assert len(posted) == len(told), "a tree is no prompt"
+
+
+def test_pictures_that_are_looked_at_are_told_and_their_time_is_no_reading(
+    watcher: Watcher, posted: list[Event], now: list[float]
+) -> None:
+    with watcher.reading(lambda layer: 0.5 + layer / 40, lambda: min(now[0] - 100.0, 6.0)):
+        for layer in range(12):
+            watcher.look(1 + layer // 6, 2)
+            now[0] += 0.5
+        assert posted == [Reading(9, 0.5, 0.0, 1, 2)] * 4 + [Reading(9, 0.5, 0.0, 2, 2)] * 6
+        now[0] += 0.5
+        watcher.come_to(10, waits=False)
+        assert posted[-1] == Reading(9, 0.75, 0.5)
+    now[0] += 5
+    watcher.look(1, 1)
+    assert len(posted) == 11, "the prompt has been read"

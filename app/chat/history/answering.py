@@ -71,6 +71,11 @@ def words_of_reading(reading: Reading | None) -> str:
     """The same of what was told last of the question; None: nothing."""
     if reading is None:
         return tr("Reading the question")
+    if reading.picture:
+        if reading.pictures == 1:
+            return tr("Looking at the picture")
+        told = tr("Looking at picture {number} of {count}")
+        return told.format(number=reading.picture, count=reading.pictures)
     part = min(max(reading.part, 0.0), 1.0)
     share = share_text(part)
     if not part:

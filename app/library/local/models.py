@@ -15,12 +15,14 @@ from app.library.local.completeness import damage_of_safetensors
 from app.system.background import Stop
 from app.system.json_text import count, read_object, text
 from engine.protocol.heads import is_eagle3
+from engine.protocol.pictures import OF_PICTURES, PICTURE_FAMILIES, PICTURE_SETTINGS, PROCESSOR_SETTINGS
 from engine.protocol.variants import snapshots_in_cache
 
 _log = logging.getLogger(__name__)
 
 CONFIG = "config.json"
 _MOST_BYTES = 64 << 20
+_MOST_SETTINGS_BYTES = 1 << 20
 _NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".h5")
 
 
@@ -51,6 +53,14 @@ class Home(Enum):
         return tr("Copy its files into the folder again, or download them again.")
 
 
+class Sight(Enum):
+    """Whether a model reads pictures: it would, but for the files that say how, if they were never downloaded."""
+
+    NONE = "none"
+    LACKS_SETTINGS = "lacks settings"
+    READS = "reads"
+
+
 @dataclass(frozen=True, slots=True)
 class LocalModel:
     """`source` is what the engine loads; `folder` holds its files, and `root` all that deleting would take away.
@@ -78,6 +88,7 @@ class LocalModel:
     alias: str = ""
     is_head: bool = False
     resolved: str = ""
+    sight: Sight = Sight.NONE
 
     @property
     def names(self) -> frozenset[str]:
@@ -111,7 +122,22 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         format=stored,
         is_head=is_head,
         resolved=str(folder.resolve()),
+        sight=_sight(folder, model_type) if _has_safetensors(folder) else Sight.NONE,
     )
+
+
+def _sight(folder: Path, model_type: str) -> Sight:
+    if model_type not in PICTURE_FAMILIES:
+        return Sight.NONE
+    own, whole = (_settings(folder / name) for name in (PICTURE_SETTINGS, PROCESSOR_SETTINGS))
+    return Sight.READS if own or whole.get(OF_PICTURES) else Sight.LACKS_SETTINGS
+
+
+def _settings(path: Path) -> dict[str, object]:
+    try:
+        return read_object(path, _MOST_SETTINGS_BYTES)
+    except (OSError, ValueError):
+        return {}
 
 
 def bytes_below(root: Path) -> int:

@@ -12,8 +12,9 @@ from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
+from app.library.local.models import Sight
 from app.library.picker.draft_list import DraftList
-from app.library.picker.entry import Verdict, asking, priced
+from app.library.picker.entry import Entry, Verdict, Where, asking, priced
 from app.library.picker.entry_list import describe, tone_color
 from app.library.picker.offer import OfferAction
 from app.library.picker.pair_choice import PairChoice
@@ -109,6 +110,7 @@ class DetailsPane(QFrame):
 
     load_requested = Signal(LoadOptions)
     download_requested = Signal(tuple, LoadOptions)  # names on the hub
+    missing_requested = Signal(str)  # small files of a model of the hub that is here
     downloads_requested = Signal()
     again_requested = Signal()
     token_given = Signal(str)
@@ -120,6 +122,11 @@ class DetailsPane(QFrame):
         self.setObjectName("details")
         self.name = label("details-title", "", self)
         self.figures = label("quiet-text", "", self)
+        self.sight = label("quiet-text", "", self)
+        self.sight.setWordWrap(True)
+        self.get_settings = QPushButton(tr("Download again"), self)
+        self.get_settings.setAutoDefault(False)
+        self.get_settings.setToolTip(tr("Fetches just the files that are not here"))
         self.estimate = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.tiers = label("quiet-text", "", self)
         self.tiers.setToolTip(tr(_TIERS))
@@ -141,6 +148,7 @@ class DetailsPane(QFrame):
         self.drafts.picked.connect(pair_choice.choose_draft)
         self.variants.picked.connect(pair_choice.choose_variant)
         self.primary.clicked.connect(self.press)
+        self.get_settings.clicked.connect(self._on_get_settings)
         self.access.again_requested.connect(self.again_requested)
         self.access.token_given.connect(self.token_given)
         self._show()
@@ -149,7 +157,8 @@ class DetailsPane(QFrame):
         above = QScrollArea(self)  # scrolls where the screen is low; the button stays in sight
         body = page_body(above, "fields")
         body.setMinimumWidth(1)  # its columns get narrow rather than go out of sight
-        found = (self.name, self.figures, 4, self.estimate, self.tiers, self.ways, self.access, 4)
+        sight = row_of((self.sight, self.get_settings), wide=self.sight)
+        found = (self.name, self.figures, sight, 4, self.estimate, self.tiers, self.ways, self.access, 4)
         choices = (self.variant_title, self.variants, 6, self.terms, 6, self.draft_title, self.drafts)
         fill(body, (*found, *choices), 8, 18, 16, 18, 0, high=self.drafts).addStretch(0)
         foot = row_of((self.primary,))
@@ -201,6 +210,7 @@ class DetailsPane(QFrame):
         self.figures.setText("\n".join(filter(None, (entry.figures, entry.about))))
         self.figures.setVisible(bool(self.figures.text()))
         self.figures.setToolTip(tip(describe(entry, Verdict(""))))
+        self._show_sight(entry)
         error = pair_choice.hub_error
         self.access.show_error(error)
         verdict = self._verdict()
@@ -221,6 +231,16 @@ class DetailsPane(QFrame):
         offer = pair_choice.offer
         self.primary.setText(offer.text)
         self.primary.setEnabled(offer.enabled)
+
+    def _show_sight(self, entry: Entry) -> None:
+        self.sight.setText(entry.words_of_sight)
+        self.sight.setVisible(bool(entry.words_of_sight))
+        can_be_fetched = entry.sight is Sight.LACKS_SETTINGS and entry.where is Where.CACHE
+        self.get_settings.setVisible(can_be_fetched and entry.source not in self._pair_choice.fetched)
+
+    def _on_get_settings(self) -> None:
+        if (entry := self._pair_choice.entry) is not None:
+            self.missing_requested.emit(entry.source)
 
     def _show_terms(self, terms: Terms) -> None:
         if terms != self.terms.terms:

@@ -125,7 +125,8 @@ class ModelsDialog(QDialog):
         details.downloads_requested.connect(lambda: self.go_to(Page.DOWNLOADS))
         details.again_requested.connect(self._on_again)
         details.token_given.connect(library.keep_token)
-        self.local.repair_requested.connect(lambda repo: self._downloads.add(Request.of(repo)))
+        for lacking in (self.local.repair_requested, self.details.missing_requested):
+            lacking.connect(lambda repo: self._downloads.add(Request.of(repo)))
         self.downloads.load_requested.connect(self._on_arrived_load)
         self._downloads.changed.connect(self._show_downloads)
         self._downloads.ended.connect(lambda _progress: library.local_models.look())

@@ -54,6 +54,9 @@ class DiscoverPage(QWidget):
         self.runs_here.setToolTip(
             tr("Hide models that are known not to fit into this computer, and suggestions larger than its memory")
         )
+        self.sees = QCheckBox(tr("Reads pictures"), self)
+        self.sees.setObjectName("filter")
+        self.sees.setToolTip(tr("Only models that can be shown pictures, as far as the hub tells"))
         self.progress = QProgressBar(self, textVisible=False, maximum=0)
         self.progress.setAccessibleName(tr("Searching"))
         self.notices = NoticeStack(self)
@@ -68,7 +71,7 @@ class DiscoverPage(QWidget):
         self._show_suggestions()
 
     def _lay_out(self) -> None:
-        filters = row_of((self.size_choice, self.runs_here, None), 12)
+        filters = row_of((self.size_choice, self.runs_here, self.sees, None), 12)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
@@ -85,7 +88,8 @@ class DiscoverPage(QWidget):
         self.field.returnPressed.connect(self._on_return)
         self._pause.timeout.connect(self.search_now)
         self.size_choice.currentIndexChanged.connect(lambda _index: self._filter())
-        self.runs_here.toggled.connect(lambda _on: self._filter())
+        for box in (self.runs_here, self.sees):
+            box.toggled.connect(lambda _on: self._filter())
         self.view.typed.connect(self._on_typed)
         self.view.end_reached.connect(self._on_end_reached)
         search.cleared.connect(lambda: self.entries.replace([]))
@@ -171,7 +175,8 @@ class DiscoverPage(QWidget):
         self.stack.setCurrentWidget(self.empty if self.empty.text() else self.view)
 
     def _filter(self) -> None:
-        self.entries.set_filter(Filter("", self.size_choice.currentData(), self.runs_here.isChecked()))
+        runs_here, sees = self.runs_here.isChecked(), self.sees.isChecked()
+        self.entries.set_filter(Filter("", self.size_choice.currentData(), runs_here, sees))
         self._show_emptiness("")
 
     def _on_rows(self, first: int, end: int) -> None:

@@ -14,7 +14,7 @@ from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
-from app.library.local.models import Home, LocalModel, PreparedCopy
+from app.library.local.models import Home, LocalModel, PreparedCopy, Sight
 from app.library.pairing.room import Room
 from app.library.pairing.suggestions import Suggestion
 from app.library.variants import VariantChoice
@@ -102,8 +102,8 @@ class Entry:
     Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
     loaded, and `remedy` what to do then; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are
     arithmetic; `has_variants`: it holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has
-    to be chosen; `guess`: what is said of it before the engine was asked; what it was made from is kept in the last
-    three.
+    to be chosen; `guess`: what is said of it before the engine was asked; `sight`: whether it reads pictures; what it
+    was made from is kept in the last three.
     """
 
     key: str
@@ -126,6 +126,7 @@ class Entry:
     has_variants: bool = False
     needs_variant: bool = False
     guess: Verdict = UNKNOWN
+    sight: Sight = Sight.NONE
     local: LocalModel | None = None
     prepared: PreparedCopy | None = None
     suggestion: Suggestion | None = None
@@ -145,6 +146,17 @@ class Entry:
         """Why it cannot be loaded; no bad news of a head, which is a fine draft."""
         is_head = self.local is not None and self.local.is_head and not self.local.problem
         return Verdict(self.problem, Tone.QUIET if is_head else Tone.BAD)
+
+    @property
+    def words_of_sight(self) -> str:
+        """Whether it reads pictures, in words; empty where it does not."""
+        match self.sight:
+            case Sight.READS:
+                return tr("Reads pictures")
+            case Sight.LACKS_SETTINGS:
+                return tr("Download it again to have it read pictures: what says how is not here.")
+            case Sight.NONE:
+                return ""
 
     @property
     def last_used_text(self) -> str:
@@ -203,6 +215,7 @@ def found_entry(row: ModelRow) -> Entry:
         revision=row.revision,
         has_variants=row.has_variants,
         needs_variant=row.has_variants and not row.has_safetensors,
+        sight=Sight.READS if row.reads_pictures else Sight.NONE,
     )
 
 
@@ -218,6 +231,7 @@ def variant_entry(entry: Entry, choice: VariantChoice) -> Entry:
         format=f"{GGUF} {choice.name}" if choice.name else entry.format.removesuffix(f", {GGUF}"),
         revision=choice.revision,
         needs_variant=False,
+        sight=Sight.NONE if choice.name else entry.sight,
         suggestion=entry.suggestion if choice.source == entry.source else None,
     )
 
@@ -283,6 +297,7 @@ def local_entry(model: LocalModel, last_used: float = 0.0) -> Entry:
         last_used=last_used,
         problem=model.problem or (tr(_HEAD) if model.is_head else ""),
         remedy=model.remedy,
+        sight=model.sight,
         local=model,
     )
 
@@ -339,17 +354,19 @@ class Size(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`words` must all be in the name; `runs_here` hides what is known not to."""
+    """`words` must all be in the name; `runs_here` hides what is known not to, `sees` what reads no pictures."""
 
     words: str = ""
     size: Size = Size.ANY
     runs_here: bool = False
+    sees: bool = False
 
     def passes(self, entry: Entry, verdict: Verdict) -> bool:
         """Whether the line is shown."""
         name = entry.name.casefold()
         return (
             not (self.runs_here and (entry.guess.fits if verdict.fits is None else verdict.fits) is False)
+            and not (self.sees and entry.sight is not Sight.READS)
             and self.size.holds(entry.parameters)
             and all(word in name for word in self.words.casefold().split())
         )

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
+from app.library.local.models import Sight
 from app.library.picker.choice_list import ROOT, Index, LineDelegate, bold
 from app.library.picker.entry import UNKNOWN, Entry, Filter, Tone, Verdict, parameters_text
 from app.system.plain_text import tip
@@ -44,7 +45,7 @@ class EntryList(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return tip(describe(entry, verdict))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join(filter(None, (entry.name, entry.figures, badge, verdict.words)))
+            return ", ".join(filter(None, (entry.name, entry.figures, entry.words_of_sight, badge, verdict.words)))
         return {ENTRY: entry, VERDICT: verdict, BADGE: badge, Qt.ItemDataRole.DisplayRole: entry.name}.get(role)
 
     def entry(self, row: int) -> Entry | None:
@@ -153,6 +154,7 @@ def describe(entry: Entry, verdict: Verdict) -> str:
         parameters,
         tr("Format: {format}").format(format=entry.format) if entry.format else "",
         size.format(size=size_text(entry.bytes)) if entry.bytes else "",
+        entry.words_of_sight,
         tr("Licence: {licence}").format(licence=entry.licence) if entry.licence else "",
         tr("Gated: its authors ask for a login, and for consent to their terms") if entry.gated else "",
         tr("Family: {family}; its tokenizer is compared when a draft is chosen").format(family=entry.family)
@@ -203,7 +205,8 @@ class EntryDelegate(LineDelegate):
 
     def _paint_name(self, painter: QPainter, plain: QFont, line: QRect, entry: Entry, badge: str) -> None:
         """The owner in grey, the name in bold, badges at the right end."""
-        badges = [each for each in (tr("Gated") if entry.gated else "", badge) if each]
+        sees = tr("Pictures") if entry.sight is Sight.READS else ""
+        badges = [each for each in (sees, tr("Gated") if entry.gated else "", badge) if each]
         for each in badges:
             width = self._paint_badge(painter, plain, line, each)
             line = line.adjusted(0, 0, -width - 6, 0)

@@ -76,8 +76,10 @@ class PairChoice(QObject):
     def choose(self, entry: Entry | None, rows: Iterable[ModelRow] = ()) -> None:
         """Look at another model; `rows` are what was found with it, where drafts may be among."""
         if entry is not None and self.base is not None and _is_same(entry, self.base):
-            self.entry = entry if self.entry == self.base else self.entry
-            self.base = entry
+            if entry != self.base:
+                self.entry = entry if self.entry == self.base else self.entry
+                self.base = entry
+                self.changed.emit()
             return
         self.base, self._rows = entry, rows
         if entry is not None and entry.of_hub and entry.has_variants:
@@ -158,6 +160,12 @@ class PairChoice(QObject):
         """What the engine thinks of the pair."""
         pricing = self._pricing()
         return self._estimator.price(pricing) if pricing else None
+
+    @property
+    def fetched(self) -> frozenset[str]:
+        """What is being downloaded."""
+        going = (each for each in self._downloads if not each.state.is_over)
+        return frozenset(each.request.source for each in going)
 
     @property
     def is_asking(self) -> bool:

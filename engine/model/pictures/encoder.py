@@ -231,15 +231,13 @@ class PictureEncoder:
 
     @contextmanager
     def _running(self, layers: Sequence[_Layer], device: torch.device, check: Callable[[], None]) -> Iterator[None]:
-        """`check` runs before every layer of the encoder, whose weights are there while it runs."""
-
-        def begin(layer: _Layer) -> None:
-            check()
-            layer.load(device)
-
+        """`check` runs before every layer of the encoder; the weights of `layers` are there while these run."""
         hooks = []
+        for name, modules in self._model.named_modules():
+            if isinstance(modules, nn.ModuleList) and not self._is_text(f"{name}."):
+                hooks += [module.register_forward_pre_hook(lambda *_: check()) for module in modules]
         for layer in layers:
-            hooks.append(layer.module.register_forward_pre_hook(lambda *_, its=layer: begin(its)))
+            hooks.append(layer.module.register_forward_pre_hook(lambda *_, its=layer: its.load(device)))
             hooks.append(layer.module.register_forward_hook(lambda *_, its=layer: its.unload()))
         try:
             yield

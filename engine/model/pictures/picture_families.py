@@ -1,43 +1,10 @@
-"""Which models' pictures are read, by the model_type of the whole: those that were compared with transformers' own.
-
-`tests/engine/model/pictures` compares each.
-"""
+"""How layers read the rows of pictures, by the model_type of the whole."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from engine.model.shape import FULL, SLIDING
 
-COMPARED = frozenset(
-    {
-        "deepseek_ocr2",
-        "exaone4_5",
-        "gemma3",
-        "gemma4",
-        "glm46v",
-        "glm4v",
-        "glm4v_moe",
-        "glm5_next",
-        "hyperclovax_vision_v2",
-        "idefics3",
-        "internvl",
-        "lfm3_vl",
-        "lighton_ocr",
-        "llava",
-        "llava_next",
-        "llava_onevision",
-        "mistral3",
-        "mistral_large4",
-        "paddleocr_vl",
-        "qwen2_5_vl",
-        "qwen2_vl",
-        "qwen3_5",
-        "qwen3_5_moe",
-        "qwen3_vl",
-        "qwen3_vl_moe",
-        "qwen4_exp",
-    }
-)
 # In which layers each row of a picture sees all rows of it, by the kind of their spans.
 SEE_WHOLE: Mapping[str, frozenset[str]] = MappingProxyType(
     {"gemma3": frozenset({FULL, SLIDING}), "gemma4": frozenset({SLIDING})}

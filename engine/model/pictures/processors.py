@@ -23,13 +23,11 @@ from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures import pixtral_processor
-from engine.model.pictures.picture_families import COMPARED
 from engine.model.safe_config import GET_AGAIN
+from engine.protocol.pictures import OF_PICTURES, PICTURE_FAMILIES, PICTURE_SETTINGS, PROCESSOR_SETTINGS
 from engine.protocol.sentences import say
 
-SETTINGS, WHOLE = "preprocessor_config.json", "processor_config.json"
 MAX_BYTES = 1 << 20
-INSIDE = "image_processor"  # where the second file holds what the first one does
 # Numbers of pixels, sides in pixels, and how many of something there may be.
 AREAS, MOST_AREA = re.compile(r"max_pixels|longest_edge"), 1 << 24
 LEAST_AREAS, MOST_LEAST_AREA = re.compile(r"min_pixels|shortest_edge"), 1 << 22
@@ -86,12 +84,12 @@ class Settings:
 
 def read_settings(folder: ModelFolder, name: str) -> Settings:
     """The settings of a model; raises `ModelError` where there are none."""
-    whole = _read(folder, WHOLE)
-    inside = whole.pop(INSIDE, None)
-    own = _read(folder, SETTINGS) or (inside if isinstance(inside, dict) else {})
+    whole = _read(folder, PROCESSOR_SETTINGS)
+    inside = whole.pop(OF_PICTURES, None)
+    own = _read(folder, PICTURE_SETTINGS) or (inside if isinstance(inside, dict) else {})
     if not own:
         raise ModelError(
-            say("'{name}' reads no pictures: {file} is missing in its folder.", name=name, file=SETTINGS),
+            say("'{name}' reads no pictures: {file} is missing in its folder.", name=name, file=PICTURE_SETTINGS),
             say("Download the model again."),
         )
     return Settings(own, whole)
@@ -133,7 +131,7 @@ def _picture_class(kind: str, settings: Mapping[str, object]) -> Any:
     named = settings.get("image_processor_type") or settings.get("feature_extractor_type")
     if isinstance(named, str):
         base = named.removesuffix("Fast").removesuffix("Pil").replace("FeatureExtractor", "ImageProcessor")
-        those = (IMAGE_PROCESSOR_MAPPING_NAMES.get(each, {}) for each in COMPARED)
+        those = (IMAGE_PROCESSOR_MAPPING_NAMES.get(each, {}) for each in PICTURE_FAMILIES)
         known = next((each for each in those if base in _plain(each)), None)
         if known is None and base in OLDER:
             known = {"pil": f"{base}Pil"}
@@ -151,7 +149,7 @@ def _plain(classes: Mapping[str, str]) -> set[str]:
 def _class_name(kind: str, settings: Mapping[str, object]) -> str:
     """What transformers calls the processor: as the settings name it, or that of the kind of model."""
     named = settings.get("processor_class")
-    if isinstance(named, str) and named in {PROCESSOR_MAPPING_NAMES.get(each) for each in COMPARED}:
+    if isinstance(named, str) and named in {PROCESSOR_MAPPING_NAMES.get(each) for each in PICTURE_FAMILIES}:
         return named
     if (known := PROCESSOR_MAPPING_NAMES.get(kind)) is None:
         raise ValueError(say("its kind of pictures is not known"))

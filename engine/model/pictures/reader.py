@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -18,19 +20,22 @@ from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures.encoder import Encode, Features, PictureEncoder
-from engine.model.pictures.picture_families import AS_PADDING, COMPARED, seen_whole
+from engine.model.pictures.picture_families import AS_PADDING, seen_whole
 from engine.model.pictures.picture_files import digest_of, open_picture
 from engine.model.pictures.processors import Reads, Settings, open_processor, read_settings, reads_kind
 from engine.model.pictures.shown import ShownPictures
 from engine.model.weight_loader import NO_MEMORY
 from engine.picture_tokens import MOST_ROWS, is_row, rows_of
-from engine.protocol.pictures import MOST_PICTURES, Picture
+from engine.protocol.pictures import MOST_PICTURES, PICTURE_FAMILIES, Picture
 from engine.protocol.sentences import say
 
 FEATURE_BYTES = 512 << 20  # of pictures of this and other chats, so that none is encoded twice
 LOOKS = 256  # pictures of which it is remembered how they are written
 ROOM = 1.5  # what encoding takes on a GPU, at most, over the weights of the encoder
 SPARE_BYTES = 1 << 30
+
+Encoded = Callable[[int, int], None]
+"""(picture, pictures): a layer of the encoder begins, for the one of this number, from 1, of so many of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ class PictureReader:
         self._lock = threading.RLock()
         self._looks: OrderedDict[bytes, Look] = OrderedDict()
         self._features: OrderedDict[int, Features] = OrderedDict()
+        self._picture = (0, 0)  # which is encoded, of how many
+        self._began = 0.0
+        self.on_layer: Encoded | None = None
+        self.seconds = 0.0
+        """How long pictures were encoded, ever."""
 
     def look(self, picture: Picture) -> Look:
         """How a picture is written; raises `InputError`, or `ModelError` where the model cannot."""
@@ -84,9 +94,14 @@ class PictureReader:
         looks = [self.look(picture) for picture in pictures]
         files = {look.rows[0]: picture.data for look, picture in zip(looks, pictures, strict=True)}
         is_of_picture = torch.tensor([is_row(token) for token in tokens])
+        waiting: list[int] = []
+        try:
+            positions = self._encoder.positions(is_of_picture, [look.sizes for look in looks])
+        except CONFIG_FAULTS as error:  # of a template that writes pictures as no text of its kind has them
+            raise _failed(self._checkpoint.name, error) from error
         return ShownPictures(
-            lambda firsts: self._features_of(firsts, files),
-            self._encoder.positions(is_of_picture, [look.sizes for look in looks]),
+            lambda firsts: self._features_of(firsts, files, waiting),
+            positions,
             None if self._kind in AS_PADDING else self._encoder.token,
             seen_whole(self._checkpoint.config),
         )
@@ -119,20 +134,43 @@ class PictureReader:
             except CONFIG_FAULTS as error:
                 raise _failed(self._checkpoint.name, error) from error
 
-    def _features_of(self, firsts: Sequence[int], files: Mapping[int, bytes]) -> dict[int, Features]:
-        """Of the pictures whose first rows have these ids; those that are not known are encoded now."""
+    def _features_of(
+        self, firsts: Sequence[int], files: Mapping[int, bytes], waiting: list[int]
+    ) -> dict[int, Features]:
+        """Of the pictures whose first rows have these ids; those that are not known are encoded now.
+
+        `files`: all of a text, in its order; `waiting`: those that it has to be encoded, once the first of them is.
+        """
         missing = [first for first in dict.fromkeys(firsts) if first not in self._features]
         if missing:
+            if not waiting:  # the text is read to its end from here on
+                behind = dropwhile(lambda each: each != missing[0], files)
+                waiting.extend(each for each in behind if each not in self._features)
+            waiting.extend(each for each in missing if each not in waiting)
+            self._began = perf_counter()
             with self._encoding() as encode:
                 for first in missing:
-                    self._check()
+                    self._picture = waiting.index(first) + 1, len(waiting)
+                    self._begin_layer()
                     self._features[first] = encode(self._read(files[first])[1])
+            self._count_seconds()
         found = {first: self._features[first] for first in firsts}
         for first in found:
             self._features.move_to_end(first)
         while len(self._features) > len(found) and self._held > FEATURE_BYTES:
             self._features.popitem(last=False)
         return found
+
+    def _begin_layer(self) -> None:
+        self._check()
+        self._count_seconds()
+        if self.on_layer is not None:
+            self.on_layer(*self._picture)
+
+    def _count_seconds(self) -> None:
+        now = perf_counter()
+        self.seconds += now - self._began
+        self._began = now
 
     @property
     def _held(self) -> int:
@@ -145,7 +183,7 @@ class PictureReader:
         if is_accelerator(device) and accelerator.free_bytes(device) < ROOM * self._encoder.nbytes + SPARE_BYTES:
             device = torch.device("cpu")
         try:
-            with self._encoder.loaded(device, self._check) as encode:
+            with self._encoder.loaded(device, self._begin_layer) as encode:
                 yield lambda given: encode(given).to(torch.device("cpu"))
         except CoppiceError:
             raise
@@ -164,7 +202,7 @@ def open_reader(
         raise _without(checkpoint.name, say("the encoder of pictures is not in its GGUF file"))
     if not reads_kind(kind):
         raise _without(checkpoint.name, say("it reads text alone"))
-    if kind not in COMPARED:
+    if kind not in PICTURE_FAMILIES:
         raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
     settings = read_settings(ModelFolder(checkpoint.folder), checkpoint.name)
     return PictureReader(checkpoint, settings, library, dtype, device, check)

@@ -44,6 +44,23 @@ def test_a_row_says_what_the_listing_says(hub: Hub, client: HubClient, stop: Sto
     assert not asked.token
 
 
+def test_which_models_read_pictures(hub: Hub, client: HubClient, stop: Stop) -> None:
+    sees = {"config": {"model_type": "qwen3_vl"}, "pipeline_tag": "image-text-to-text"}
+    gguf = {"gguf": {"architecture": "gemma3", "total": 10}, "tags": ["gguf", "image-text-to-text"]}
+    for number, details in enumerate(
+        (
+            sees,
+            {"config": {"model_type": "gemma3"}, "tags": ["safetensors", "image-text-to-text"]},
+            {"config": {"model_type": "gemma3"}, "pipeline_tag": "text-generation"},
+            sees | {"config": {"model_type": "aya_vision"}},
+            gguf,
+        )
+    ):
+        hub.add(f"org/m{number}", tiny(), downloads=9 - number, details=details)
+    rows = search(client, SearchQuery(), stop).rows
+    assert [row.reads_pictures for row in rows] == [True, True, False, False, False]
+
+
 def test_pages_follow_each_other_and_what_cannot_be_used_is_left_out(hub: Hub, client: HubClient, stop: Stop) -> None:
     for number in range(7):
         hub.add(f"org/tiny-{number}", tiny(), downloads=number)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ import pytest
 from anthropic import Anthropic
 
 from engine.__main__ import main
+from engine.model.pictures.encoder import PictureEncoder
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.serving import answers
 from tests.engine.picture_models import picture, save_picture_model
 from tests.engine.serving.conftest import PATIENCE_SECONDS, Running, serving
 
@@ -135,3 +138,25 @@ def test_a_terminal_shows_them_as_well(
     for asked in (by_prompt, ["--messages", str(tmp_path / "chat.json")]):
         assert main(["generate", *asked, "--max-new-tokens", str(LENGTH), *its]) == 0
         assert json.loads(capsys.readouterr().out)["text"] == seeing.text_of(CHAT, FEW)
+
+
+def test_looking_at_a_picture_is_bridged_by_signs_of_life(seeing: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "SECONDS_ALIVE", 0.02)
+    go_on, encoded = threading.Event(), PictureEncoder._encoded
+
+    def slow(*arguments: Any) -> Any:
+        assert go_on.wait(PATIENCE_SECONDS)
+        return encoded(*arguments)
+
+    monkeypatch.setattr(PictureEncoder, "_encoded", slow)
+    new = base64.b64encode(picture(5).data).decode()
+    with seeing.openai() as client:
+        raw = client.chat.completions.with_streaming_response
+        body: Any = {"messages": in_chat(new), "max_tokens": 2, "stream": True}
+        with raw.create(model="", **body) as response:
+            lines = (line for line in response.iter_lines() if line)
+            try:
+                assert [next(lines), next(lines)] == [": 0 ahead", ": 0 ahead"]
+            finally:
+                go_on.set()
+            assert [line for line in lines if line.startswith("data: ")][-1] == "data: [DONE]"

@@ -159,6 +159,8 @@ def test_how_much_of_a_long_question_was_read_is_told_until_it_was() -> None:
     assert reading_words(read) == "Reading the question: 25%, 1 min 30 s left"
     assert reading_words(grown(read, [Reading(1, 0.0, 1.0)], None)) == "Reading the question: 0%"
     assert reading_words(grown(read, [Reading(1, math.inf, 1.0)], None)) == "Reading the question: 100%, 0 s left"
+    assert reading_words(grown(read, [Reading(1, 0.25, 30.0, 1, 2)], None)) == "Looking at picture 1 of 2"
+    assert reading_words(grown(read, [Reading(1, 0.25, 30.0, 1, 1)], None)) == "Looking at the picture"
     assert reading_words(grown(read, [Prefilled(1, 40, 0, 120.0)], None)) == "Reading the question"
     assert reading_words(grown(read, [round_of(1, 0, "Yes")], None)) == ""
     assert reading_words(grown(OPEN, [Queued(1, 2)], None)) == "", "it waits for others"

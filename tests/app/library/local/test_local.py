@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.hub.place import hub_place
 from app.library.local.local_models import Found, LocalModels
-from app.library.local.models import Home, LocalModel, find_prepared
+from app.library.local.models import Home, LocalModel, Sight, find_prepared
 from app.library.local.removal import ASIDE, Removals, Removed, settle_leftovers
 from app.library.local.scan import find_models
 from app.library.local.verification import Verifying, verify_model, verify_prepared
@@ -372,3 +372,19 @@ def test_the_first_look_leaves_what_can_still_be_put_back(
     with qtbot.waitSignal(session.changed):
         session.undo(removed[0])
     assert [each.root for each in session.found.models] == [root]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "sight"),
+    [
+        ("qwen3_vl", {"preprocessor_config.json": b'{"size": {}}'}, Sight.READS),
+        ("qwen3_vl", {"processor_config.json": b'{"image_processor": {"size": {}}}'}, Sight.READS),
+        ("qwen3_vl", {"processor_config.json": b'{"image_seq_length": 9}'}, Sight.LACKS_SETTINGS),
+        ("qwen3_vl", {"preprocessor_config.json": b"\xff"}, Sight.LACKS_SETTINGS),
+        ("qwen3_vl", {}, Sight.LACKS_SETTINGS),
+        ("llama", {"preprocessor_config.json": b'{"size": {}}'}, Sight.NONE),
+    ],
+)
+def test_whether_a_model_reads_pictures(kind: str, settings: dict[str, bytes], sight: Sight, tmp_path: Path) -> None:
+    write(tmp_path / "model", tiny(model_type=kind) | settings)
+    assert found(tmp_path / "none", tmp_path)["model"].sight is sight

@@ -215,3 +215,17 @@ def test_what_is_here_already_has_a_badge_and_is_loaded(desk: Desk, hub: Hub, pa
     assert "On this computer" in line
     desk.choose("org/large")
     assert desk.button in ("Load", "Download the draft (1.0 GB) and load")
+
+
+def test_models_that_read_pictures_are_told_and_can_be_had_alone(desk: Desk, hub: Hub, pair: None) -> None:
+    details = {"config": {"model_type": "qwen3_vl"}, "pipeline_tag": "image-text-to-text"}
+    hub.add("org/sees", tiny(), details=details)
+    desk.open()
+    desk.search("org")
+    discover = desk.dialog.discover
+    assert len(names(desk)) == 4
+    discover.sees.click()
+    assert names(desk) == ["org/sees"]
+    desk.choose("org/sees")
+    assert desk.dialog.details.sight.text() == "Reads pictures"
+    assert "Reads pictures" in discover.entries.index(0).data(Qt.ItemDataRole.AccessibleTextRole)

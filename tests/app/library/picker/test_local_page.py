@@ -317,3 +317,26 @@ def test_folders_come_and_go(
     page.menu.actions()[-1].trigger()
     desk.wait(lambda: "other" not in names(page))
     assert other.is_dir()
+
+
+def test_what_says_how_pictures_are_read_is_fetched_and_nothing_else(desk: Desk, hub: Hub, cache: Path) -> None:
+    """As for a model that was downloaded before its pictures were read."""
+    files = tiny(model_type="qwen3_vl")
+    cached(
+        cache, "org/sees", files, commit=hub.add("org/sees", files | {"preprocessor_config.json": b'{"a": 1}'}).commit
+    )
+    page = desk.open(Page.MODELS).local
+    desk.choose("org/sees")
+    sight, button = desk.dialog.details.sight, desk.dialog.details.get_settings
+    assert "Download it again" in sight.text()
+    assert button.isVisible()
+    button.click()
+    desk.wait_for("org/sees", State.DONE)
+    assert {request.path.rpartition("/")[2] for request in hub.requests} == {"main", "preprocessor_config.json"}
+    desk.wait(lambda: sight.text() == "Reads pictures")
+    assert not button.isVisible()
+    line = page.entries.index(page.entries.row_of("org/sees"))
+    for role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
+        assert "Reads pictures" in line.data(role)
+    desk.choose("embedded")
+    assert not sight.isVisible()

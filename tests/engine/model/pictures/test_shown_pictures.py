@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from engine.errors import Cancelled
 from engine.model.context import Context
 from engine.model.pictures.encoder import PictureEncoder
-from engine.model.pictures.picture_families import COMPARED
 from engine.picture_tokens import is_row
+from engine.protocol.pictures import PICTURE_FAMILIES
 from tests.engine.model.pictures.shown_pictures import both, text
 from tests.engine.picture_models import picture
 
@@ -26,7 +26,7 @@ def in_small_passes(context: Context) -> None:
     context.prefill_rows = 9
 
 
-@pytest.mark.parametrize("kind", sorted(COMPARED))
+@pytest.mark.parametrize("kind", sorted(PICTURE_FAMILIES))
 def test_a_text_with_pictures_has_the_logits_of_transformers(kind: str) -> None:
     its = both(kind)
     read, rows, pictures, looks = text(its)
