@@ -14,7 +14,8 @@ _LABEL = re.compile(
     r"(?![A-Za-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
-_NO_MODELS = ("mmproj", "imatrix", "ggml-vocab")  # projectors, statistics and vocabularies are no language models
+PROJECTOR = "mmproj"  # in the names of files with an encoder of pictures, which belongs to the models beside it
+_NO_MODELS = (PROJECTOR, "imatrix", "ggml-vocab")  # encoders, statistics and vocabularies are no language models
 MAX_PARTS = 2000
 _REGISTRY, _LIBRARY = "registry.ollama.ai", "library"
 

@@ -88,6 +88,11 @@ def read_settings(folder: ModelFolder, name: str) -> Settings:
             say("'{name}' reads no pictures: {file} is missing in its folder.", name=name, file=SETTINGS),
             say("Download the model again."),
         )
+    return bounded(own, whole, name)
+
+
+def bounded(own: Mapping[str, Any], whole: Mapping[str, Any], name: str) -> Settings:
+    """The settings of the model called `name`; raises `ModelError` for numbers that no model has."""
     for settings in (own, whole):
         _require_bounded(settings, name)
     return Settings(own, whole)
