@@ -62,6 +62,9 @@ def _as_stored(folder: Path) -> None:
     if "max_soft_tokens" in settings:
         settings["max_soft_tokens"] = 280
         (folder / "preprocessor_config.json").write_text(json.dumps(settings), "utf-8")
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        config["text_config"]["use_bidirectional_attention"] = None  # as of all with embeddings for every layer
+        (folder / "config.json").write_text(json.dumps(config), "utf-8")
     path = folder / "model.safetensors"
     tensors = load_file(path)
     if name := next((name for name in tensors if name.endswith("mm_soft_emb_norm.weight")), ""):

@@ -115,9 +115,13 @@ def picture_config(kind: str, token: int) -> Any:
         config.vision_config.image_size = 84
     if kind == "mistral3":
         config.vision_config.image_size = 84
+        config.text_config.sliding_window = None
+    if kind == "qwen2_5_vl":
+        config.text_config.use_sliding_window, config.text_config.sliding_window = False, None
+        config.text_config.layer_types = ["full_attention"] * config.text_config.num_hidden_layers
     if kind.startswith("qwen3_5"):
-        rope = {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 1.0}
-        config.text_config.rope_parameters = {**rope, "mrope_section": [3, 3, 2], "mrope_interleaved": True}
+        rope = {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
+        config.text_config.rope_parameters = {**rope, "mrope_section": [2, 1, 1], "mrope_interleaved": True}
     if kind == "gemma4":
         vision = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
         vision |= {"num_key_value_heads": 4, "head_dim": 16, "patch_size": 4, "pooling_kernel_size": 2}

@@ -75,8 +75,7 @@ def test_features_of_halves_are_as_near_as_halves_can_be(kind: str, tmp_path: Pa
     (path.parent / "mmproj-F16.gguf").unlink()
     write_encoder(kind, both(kind)[0], path.parent / "mmproj-F16.gguf", "F16")
     found, expected = features(reader_of(path)).rows, features_of_safetensors(kind).rows
-    assert not torch.equal(found, expected)
-    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-3)
+    assert 0 < float((found - expected).norm() / expected.norm()) < 1e-2
 
 
 @pytest.fixture

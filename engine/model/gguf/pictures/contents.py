@@ -80,7 +80,7 @@ def _tokens(encoder: Encoder, name: str, vocabulary: Mapping[str, int], stand_in
 def _config(encoder: Encoder, text: Mapping[str, object], ids: Mapping[str, int]) -> dict[str, object]:
     return {
         "model_type": encoder.kind,
-        "text_config": dict(text),
+        "text_config": {**text, **encoder.text},
         "vision_config": encoder.vision,
         **encoder.others,
         **{key: ids[token] for key, token in encoder.ids.items()},

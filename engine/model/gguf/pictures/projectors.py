@@ -43,7 +43,7 @@ class Encoder:
 
     `kind`: the model_type of the whole; `vision`: its vision_config; `others`: what else its config.json says; `own`
     and `whole`: see `engine.model.pictures.processors.Settings`; `tokens`: the special tokens that processors ask for,
-    by the names that they have there; `row`: the name of the entry for the token of a row; `ids`: other entries of
+    by the names that they have there; `text`: what its text_config says besides; `row`: the name of the entry for the token of a row; `ids`: other entries of
     config.json, by the names of tokens.
     """
 
@@ -54,6 +54,7 @@ class Encoder:
     tokens: Mapping[str, str]
     others: Entries = field(default_factory=dict)
     whole: Entries = field(default_factory=dict)
+    text: Entries = field(default_factory=dict)
     row: str = "image_token_id"
     ids: Mapping[str, str] = field(default_factory=dict)
 
