@@ -9,8 +9,8 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import gguf
-import torch
 from gguf import GGMLQuantizationType as Kind
+from gguf.gguf_writer import GGUFValue
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -100,13 +100,18 @@ def _save_tokenizer(kind: str, folder: Path, named: Path) -> None:
         (named / name).write_text(content, "utf-8")
 
 
-def write_encoder(kind: str, folder: Path, path: Path, stored: str = "F32", **changed: Any) -> Path:
-    """The encoder; `changed`: entries that are to say something else, with underscores for points."""
+def write_encoder(
+    kind: str, folder: Path, path: Path, stored: str = "F32", projector: str = "", **changed: int
+) -> Path:
+    """The encoder, perhaps with another `projector`; `changed`: other numbers for entries."""
     config = json.loads((folder / "config.json").read_text("utf-8"))
     writer = gguf.GGUFWriter(path, "clip")
     _describe(writer, kind, config, json.loads((folder / "preprocessor_config.json").read_text("utf-8")))
+    entries = writer.kv_data[0]
     for key, value in changed.items():
-        writer.add_string(f"clip.{key}", value) if isinstance(value, str) else writer.add_uint32(f"clip.{key}", value)
+        entries[f"clip.{key}"] = GGUFValue(value, gguf.GGUFValueType.UINT32)
+    if projector:
+        entries["clip.projector_type"] = GGUFValue(projector, gguf.GGUFValueType.STRING)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, 8)
     for own, tensor in load_file(folder / "model.safetensors").items():
         for name, made in CONVERTERS[kind](own, tensor, config):

@@ -132,11 +132,14 @@ class Gguf:
             values = (heads.shape[1] - 2 * self.split) // 2
             ends = (0, self.split, 2 * self.split, 2 * self.split + values)
             return [[heads[:, begin:end] for begin, end in pairwise(ends)], [heads[:, ends[-1] :]]]
-        if self.order == "patches":
-            return [[out.unflatten(1, (self.heads, self.groups, -1)).permute(0, 3, 1, 2)]]
+        if self.order in {"frames", "patches"}:
+            return self._targets_of_pictures(out)
+        return [[target] for target in self._whole_targets(out, len(self.kinds))]
+
+    def _targets_of_pictures(self, out: Tensor) -> list[list[Tensor]]:
         if self.order == "frames":
             return [[frame] for frame in out.unbind(2)]
-        return [[target] for target in self._whole_targets(out, len(self.kinds))]
+        return [[out.view(len(out), self.heads, self.groups, -1).permute(0, 3, 1, 2)]]
 
     def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
         if self.order == "behind":

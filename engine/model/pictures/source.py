@@ -8,10 +8,12 @@ from typing import Any
 import transformers
 
 from engine.errors import ModelError
+from engine.gguf_header import architecture_of
 from engine.model.checkpoint import Checkpoint, read_weight_files
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
 from engine.model.gguf.pictures.contents import contents_of_encoder
+from engine.model.gguf.pictures.projectors import ARCHITECTURES
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures.processors import Settings, bounded, read_settings
 from engine.model.safetensors_header import TensorInfo
@@ -51,8 +53,8 @@ def source_in_gguf(checkpoint: Checkpoint, library: Any) -> PictureSource:
     name, path = checkpoint.name, checkpoint.encoder
     if path is None:
         raise ModelError(
-            say("'{name}' reads no pictures: no encoder of pictures lies beside its GGUF file.", name=name),
-            say("Put the model's mmproj file beside it, from where the model was published, and load it again."),
+            say("'{name}' reads no pictures: {reason}.", name=name, reason=_reason(checkpoint)),
+            say("If the model does, put its mmproj file beside it, from where it was published, and load it again."),
         )
     limit = checkpoint.config.get("vocab_size")
     known = {
@@ -65,6 +67,13 @@ def source_in_gguf(checkpoint: Checkpoint, library: Any) -> PictureSource:
         _with_names(library, contents.tokens),
         lambda: contents.weights,
     )
+
+
+def _reason(checkpoint: Checkpoint) -> str:
+    architecture = architecture_of(checkpoint.metadata)
+    if any(architecture in each for each in ARCHITECTURES.values()):
+        return say("no file with an encoder of pictures lies beside its GGUF file")
+    return say("it reads text alone")
 
 
 def _with_names(library: Any, tokens: Mapping[str, str]) -> Any:

@@ -42,7 +42,7 @@ def contents_of_encoder(
     `stand_in`: a token that no text has, for those that the vocabulary may lack. Raises `ModelError` for encoders that
     are not read, with their kind, and for files that contradict themselves or the language model.
     """
-    header = as_llama_cpp(read_gguf([path]), text, name)
+    header = as_llama_cpp(read_gguf([path]), name)
     kind = projector_of(dict(header.metadata))
     make, settings = PROJECTORS.get(kind), Settings(header, name)
     if make is None:

@@ -13,10 +13,10 @@ from engine.gguf_header import architecture_of, read_beginning
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.ollama_store import projector_in_store
 from engine.model.gguf.pictures.projectors import ARCHITECTURES, PROJECTOR_KEYS
-from engine.protocol.variants import PROJECTOR, SUFFIX, label_of
+from engine.model.model_folder import ModelFolder
+from engine.protocol.variants import PROJECTOR, SUFFIX, encoder_rank, label_of
 
 MOST_FILES = 64  # beside a model whose headers are read
-PRECISIONS = ("F16", "BF16", "Q8_0", "F32")  # the best first: encoders are not made for fewer bits, nor for more
 OF_PICTURES = "v."  # what names of tensors begin with
 SNAPSHOTS = "snapshots"  # of the hub's cache, where a variant may lie in a folder inside
 
@@ -44,18 +44,13 @@ def _beside(path: Path) -> list[Path]:
     """The files that may belong to a model, the likeliest first."""
     folders = [path.parent, *([path.parent.parent] if path.parent.parent.parent.name == SNAPSHOTS else [])]
     found = [each for folder in folders for each in _projectors(folder)]
-    return sorted(found, key=lambda each: (-_kinship(path, each), _rank(each.name), each.name))[:MOST_FILES]
+    return sorted(found, key=lambda each: (-_kinship(path, each), encoder_rank(each.name), each.name))[:MOST_FILES]
 
 
 def _projectors(folder: Path) -> Iterator[Path]:
     with suppress(OSError):
         names = (each for each in folder.iterdir() if each.name.casefold().endswith(SUFFIX) and each.is_file())
         yield from (each for each in names if PROJECTOR in each.name.casefold())
-
-
-def _rank(name: str) -> int:
-    label = label_of(name)
-    return PRECISIONS.index(label) if label in PRECISIONS else len(PRECISIONS)
 
 
 def _kinship(model: Path, projector: Path) -> int:
@@ -75,7 +70,7 @@ def _plain(part: str) -> str:
 def _fits(path: Path, model: GgufHeader, *, is_named: bool) -> bool:
     """Whether an encoder makes what the model reads; one of an unknown kind must be called as the model is."""
     try:
-        said = dict(read_beginning(path).metadata)
+        said = dict(read_beginning(ModelFolder(path.parent).file(path.name)).metadata)
     except ModelError:
         return False
     if architecture_of(said) == model.architecture:  # of Ollama's, which may keep both in the same terms

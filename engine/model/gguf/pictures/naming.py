@@ -167,8 +167,9 @@ INTERNVL = Names(
     },
     {"v.class_embd": "three", "v.position_embd.weight": "three"},
 )
-_CLIPPED = ("input_min", "input_max", "output_min", "output_max")
-_GEMMA4_MATRICES = {
+CLIPPED = ("input_min", "input_max", "output_min", "output_max")
+# The same order as in files of Ollama, where the numbers lie one behind the other.
+GEMMA4_MATRICES = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
@@ -191,11 +192,11 @@ GEMMA4 = Names(
         "ffn_post_norm": "post_feedforward_layernorm",
         "attn_q_norm": "self_attn.q_norm",
         "attn_k_norm": "self_attn.k_norm",
-        **{name: f"{own}.linear" for name, own in _GEMMA4_MATRICES.items()},
-        **{f"{name}.{end}": f"{own}.{end}" for name, own in _GEMMA4_MATRICES.items() for end in _CLIPPED},
+        **{name: f"{own}.linear" for name, own in GEMMA4_MATRICES.items()},
+        **{f"{name}.{end}": f"{own}.{end}" for name, own in GEMMA4_MATRICES.items() for end in CLIPPED},
     },
     {
         "v.patch_embd.weight": "patches",
-        **{f"{name}.{end}": "scalar" for name in _GEMMA4_MATRICES for end in _CLIPPED},
+        **{f"{name}.{end}": "scalar" for name in GEMMA4_MATRICES for end in CLIPPED},
     },
 )

@@ -30,6 +30,7 @@ QWEN_WINDOW = 112  # pixels of a side, which no file says
 GEMMA3_SCALE, GEMMA4_SCALE, MERGED = 4, 3, 2  # patches of a side that become one row, where nothing is said
 GEMMA4_ROWS = 280  # of one picture, at most
 MOST_TILES = 12  # parts of a picture of InternVL
+HALVES = (0.5, 0.5, 0.5)
 MEANS, DEVIATIONS = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 # Pixels of a picture, at least and at most, as published.
 QWEN2_PIXELS, QWEN3_PIXELS, GLM4V_PIXELS = (3136, 12_845_056), (65_536, 16_777_216), (12_544, 9_633_792)
@@ -43,8 +44,8 @@ class Encoder:
 
     `kind`: the model_type of the whole; `vision`: its vision_config; `others`: what else its config.json says; `own`
     and `whole`: see `engine.model.pictures.processors.Settings`; `tokens`: the special tokens that processors ask for,
-    by the names that they have there; `text`: what its text_config says besides; `row`: the name of the entry for the token of a row; `ids`: other entries of
-    config.json, by the names of tokens.
+    by the names that they have there; `text`: what its text_config says besides; `row`: the name of the entry for the
+    token of a row; `ids`: other entries of config.json, by the names of tokens.
     """
 
     kind: str
@@ -161,7 +162,7 @@ def _gemma3(told: Told) -> Encoder:
     tokens = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
     sides = {"height": told.image_size, "width": told.image_size}
     return Encoder(
-        "gemma3", GEMMA3, vision, {"size": sides, **told.colours()}, tokens,
+        "gemma3", GEMMA3, vision, {"size": sides, **told.colours(HALVES, HALVES)}, tokens,
         others={"mm_tokens_per_image": rows}, whole={"image_seq_length": rows}, row="image_token_index",
     )  # fmt: skip
 
@@ -175,11 +176,13 @@ _QWEN_TOKENS = {
 _QWEN_IDS = {f"{name}_id": name for name in ("video_token", "vision_start_token", "vision_end_token")}
 
 
-def _qwen(kind: str, names: Names, vision: Entries, told: Told, pixels: tuple[int, int]) -> Encoder:
+def _qwen(
+    kind: str, names: Names, vision: Entries, told: Told, pixels: tuple[int, int], colours: Entries | None = None
+) -> Encoder:
     own = {
         "image_processor_type": "Qwen2VLImageProcessor",
         **told.pixels(pixels),
-        **told.colours(),
+        **(colours or told.colours()),
         "patch_size": vision["patch_size"],
         "merge_size": told.merged,
         "temporal_patch_size": 2,
@@ -209,11 +212,13 @@ def _qwen25(told: Told) -> Encoder:
     every, depth = told.settings.whole("vision.n_wa_pattern", 8), told.settings.whole("vision.block_count")
     if not every:
         raise told.settings.refused("vision.n_wa_pattern")
+    said = told.settings.several("vision.fullatt_block_indexes")  # as Ollama's files have it
+    listed = [index for index in said if type(index) is int and index < depth]
     vision = {
         **told.sizes_of_qwen,
         "hidden_act": "silu",
         "window_size": QWEN_WINDOW,
-        "fullatt_block_indexes": [*range(every - 1, min(depth, 4096), every)],
+        "fullatt_block_indexes": listed or [*range(every - 1, min(depth, 4096), every)],
     }
     return _qwen("qwen2_5_vl", QWEN25, vision, told, QWEN2_PIXELS)
 
@@ -230,6 +235,7 @@ def _qwen3(told: Told) -> Encoder:
     """The layers whose output is also shown to the first ones of the language model are listed one by one."""
     kind = WHOLE_OF_QWEN3.get(str(told.text["model_type"]), "qwen3_vl")
     shown = [index for index, is_shown in enumerate(told.settings.several("vision.is_deepstack_layers")) if is_shown]
+    shown = shown or [index for index in told.settings.several("vision.deepstack_visual_indexes") if type(index) is int]
     vision = {
         **told.sizes_of_qwen,
         "hidden_act": "gelu_pytorch_tanh",
@@ -241,7 +247,8 @@ def _qwen3(told: Told) -> Encoder:
         for index, layer in enumerate(shown)
         for name, own in DEEPER.items()
     }
-    return _qwen(kind, replace(QWEN3, outside={**QWEN3.outside, **deeper}), vision, told, QWEN3_PIXELS)
+    names = replace(QWEN3, outside={**QWEN3.outside, **deeper})
+    return _qwen(kind, names, vision, told, QWEN3_PIXELS, told.colours(HALVES, HALVES))
 
 
 def _glm4v(told: Told) -> Encoder:
@@ -299,7 +306,8 @@ def _pixtral(told: Told) -> Encoder:
         **tokens,
     }
     kind = "mistral3" if merges else "llava"
-    return Encoder(kind, PIXTRAL, vision, own, tokens, others=projector, whole=whole | tokens, row="image_token_index")
+    names = replace(PIXTRAL, changes={}) if told.settings.flag("vision.attention.unpermuted") else PIXTRAL
+    return Encoder(kind, names, vision, own, tokens, others=projector, whole=whole | tokens, row="image_token_index")
 
 
 def _internvl(told: Told) -> Encoder:
@@ -362,9 +370,10 @@ def _gemma4(told: Told) -> Encoder:
         "boa_token": "<|audio>",
         "eoa_token": "<audio|>",
     }
-    return Encoder(
-        "gemma4", GEMMA4, vision, own, tokens, ids={"boi_token_id": "boi_token", "eoi_token_id": "eoi_token"}
-    )
+    # Published models with embeddings for every layer read pictures row by row; no file says it.
+    seen: Entries = {} if told.text.get("hidden_size_per_layer_input") else {"use_bidirectional_attention": "vision"}
+    ids = {"boi_token_id": "boi_token", "eoi_token_id": "eoi_token"}
+    return Encoder("gemma4", GEMMA4, vision, own, tokens, text=seen, ids=ids)
 
 
 PROJECTORS: Mapping[str, Callable[[Told], Encoder]] = MappingProxyType(

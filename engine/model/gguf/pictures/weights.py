@@ -55,6 +55,9 @@ class _Placing:
 
     def add(self, tensor: GgufTensor) -> None:
         """Put a tensor where it belongs, or keep it until all parts of its weight are there."""
+        if self.names.frames and tensor.name == PATCHES and len(tensor.shape) == 5:
+            self._place(self.names.frames, tensor, "")
+            return
         if self.names.frames and tensor.name in (PATCHES, FURTHER_PATCHES):
             self._parts.setdefault(self.names.frames, {})[tensor.name] = tensor
             return
