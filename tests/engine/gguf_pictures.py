@@ -101,7 +101,12 @@ def _save_tokenizer(kind: str, folder: Path, named: Path) -> None:
 
 
 def write_encoder(
-    kind: str, folder: Path, path: Path, stored: str = "F32", projector: str = "", **changed: int
+    kind: str,
+    folder: Path,
+    path: Path,
+    stored: str = "F32",
+    projector: str = "",
+    changed: Mapping[str, int] = MappingProxyType({}),
 ) -> Path:
     """The encoder, perhaps with another `projector`; `changed`: other numbers for entries."""
     config = json.loads((folder / "config.json").read_text("utf-8"))

@@ -271,7 +271,7 @@ def test_an_unknown_projector_is_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_numbers_that_cannot_be_are_refused(entry: str, value: int, tmp_path: Path) -> None:
     folder, _ = made("gemma3")
-    path = write_encoder("gemma3", folder, tmp_path / "mmproj.gguf", **{entry: value})
+    path = write_encoder("gemma3", folder, tmp_path / "mmproj.gguf", changed={entry: value})
     assert refused(path, "gemma3")
 
 
