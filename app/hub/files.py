@@ -77,6 +77,10 @@ class Listing:
         """What its parts take together."""
         return sum(self.files[name].bytes for name in variant.files)
 
+    def download_bytes_of(self, variant: Variant) -> int:
+        """The same, with the file that reads pictures for it."""
+        return sum(self.files[name].bytes for name in choose_variant(list(self.files), variant.name))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

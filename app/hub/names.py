@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from engine.protocol.variants import find_variants, split_source
+from engine.protocol.variants import find_projector, find_variants, split_source
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -102,6 +102,10 @@ def choose(names: list[str], shards: Sequence[str] = ()) -> list[str]:
 
 
 def choose_variant(names: list[str], variant: str) -> list[str]:
-    """The files of a GGUF variant, all of its parts; they hold everything that it needs. Empty where it has none."""
+    """The files of a GGUF variant, all of its parts, which hold everything that it needs; empty where it has none.
+
+    Behind them stands the encoder of pictures, if there is one: it does for all variants.
+    """
     found = (each for each in find_variants(names) if each.is_complete and each.answers_to(variant))
-    return list(next((each.files for each in found), ()))
+    parts, projector = next((each.files for each in found), ()), find_projector(filter(is_writable_path, names))
+    return [*parts, projector] if parts and projector else list(parts)

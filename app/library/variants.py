@@ -19,7 +19,7 @@ _BEST = (
 class VariantChoice:
     """One line. `source`: what is fetched and loaded; `name`: its number format, empty for the safetensors files.
 
-    `bytes`: all of its parts, 0 where the hub does not say; `file_count`: how many there are; `revision`: the commit.
+    `bytes`: all that is fetched, 0 where the hub does not say; `file_count`: how many parts; `revision`: the commit.
     """
 
     source: str
@@ -38,7 +38,7 @@ def list_variants(client: HubClient, repo: str, stop: Stop) -> tuple[VariantChoi
 def choices_in(listing: Listing) -> tuple[VariantChoice, ...]:
     """The safetensors files, if there are any, as one choice, then the GGUF variants from small to large."""
     repo, commit = listing.row.repo, listing.row.revision
-    sized = sorted((listing.bytes_of(each), each.name, len(each.files)) for each in listing.variants)
+    sized = sorted((listing.download_bytes_of(each), each.name, len(each.files)) for each in listing.variants)
     best = recommended([name for _, name, _ in sized])
     choices = [
         VariantChoice(join_source(repo, name), name, size, files, name == best, commit) for size, name, files in sized

@@ -13,12 +13,14 @@ from engine.model.formats.table import find_packed, is_described, is_for_activat
 from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
 from engine.model.gguf.ollama import as_llama_cpp
 from engine.model.gguf.ollama_store import name_in_store
+from engine.model.gguf.pictures.finding import find_encoder
+from engine.model.gguf.pictures.texts import with_axes
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name, readable
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.protocol.heads import is_eagle3
 from engine.protocol.sentences import say, shown
-from engine.protocol.variants import split_source
+from engine.protocol.variants import PROJECTOR, split_source
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -164,7 +166,7 @@ class Checkpoint:
     `source` is what was asked for, `name` what people call it, `config` the parsed config.json; `shards` are the
     weight files and `tensors` says where in them each tensor of the language model lies. `packed` are the weights that
     are made of several of them, by the names that an unpacked checkpoint gives them. `metadata` is that of a GGUF file,
-    empty for others.
+    empty for others; `encoder` the GGUF file with the encoder of its pictures, which may be the same one.
     """
 
     source: str
@@ -175,6 +177,7 @@ class Checkpoint:
     tensors: Mapping[str, TensorInfo]
     packed: Mapping[str, PackedWeight] = field(default_factory=dict)
     metadata: Mapping[str, object] = field(default_factory=dict)
+    encoder: Path | None = None
 
     @property
     def path(self) -> Path:
@@ -247,7 +250,7 @@ def find_gguf(folder: ModelFolder) -> str:
     """
     if folder.has(SINGLE) or folder.has(INDEX):
         return ""
-    names = [name for name in folder.names() if name.lower().endswith(GGUF) and "mmproj" not in name.lower()]
+    names = [name for name in folder.names() if name.lower().endswith(GGUF) and PROJECTOR not in name.lower()]
     models = sorted({shard_names(name)[0] for name in names})
     if len(models) > 1:
         raise ModelError(
@@ -266,17 +269,20 @@ def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, 
     shards = tuple(folder.file(shard) for shard in shard_names(name))
     header = read_gguf(shards, sizes)
     called = readable(_called(source, name, header))
+    encoder = find_encoder(header, folder.path / name)
     header = as_llama_cpp(header, called)
     contents = contents_of(header, called)
+    config = with_axes(header, contents.config, called) if encoder else contents.config
     return Checkpoint(
         source=source,
         name=called,
         folder=folder.path,
-        config=MappingProxyType(contents.config),
+        config=MappingProxyType(config),
         shards=header.shards,
         tensors=MappingProxyType(contents.tensors),
         packed=MappingProxyType(contents.packed),
         metadata=header.metadata,
+        encoder=encoder,
     )
 
 

@@ -14,7 +14,9 @@ _LABEL = re.compile(
     r"(?![A-Za-z0-9])",
     re.ASCII | re.IGNORECASE,
 )
-_NO_MODELS = ("mmproj", "imatrix", "ggml-vocab")  # projectors, statistics and vocabularies are no language models
+PROJECTOR = "mmproj"  # in the names of files with an encoder of pictures, which belongs to the models beside it
+_NO_MODELS = (PROJECTOR, "imatrix", "ggml-vocab")  # encoders, statistics and vocabularies are no language models
+_OF_ENCODERS = ("F16", "BF16", "Q8_0", "F32")  # number formats of such files, the best first: they are small anyway
 MAX_PARTS = 2000
 _REGISTRY, _LIBRARY = "registry.ollama.ai", "library"
 
@@ -82,6 +84,19 @@ def find_variants(paths: Iterable[str]) -> tuple[Variant, ...]:
         files = tuple(path for _, path in sorted(parts[key].items()))
         found.setdefault(name.casefold(), Variant(name, key[1], files, counts[key]))
     return tuple(found.values())
+
+
+def find_projector(paths: Iterable[str]) -> str:
+    """The file of a repository with the encoder of pictures that does for all of its variants; empty for none."""
+    files = {path: path.rpartition("/")[2].casefold() for path in paths}
+    found = [path for path, file in files.items() if PROJECTOR in file and file.endswith(SUFFIX)]
+    return min(found, key=lambda path: (encoder_rank(path), path.count("/"), path), default="")
+
+
+def encoder_rank(name: str) -> int:
+    """Which of several files with the same encoder is the best, the lowest of all, by the number format it names."""
+    label = label_of(name)
+    return _OF_ENCODERS.index(label) if label in _OF_ENCODERS else len(_OF_ENCODERS)
 
 
 def variants_in_cache(root: Path) -> Iterator[tuple[Path, Variant]]:

@@ -11198,6 +11198,31 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} ist nicht der Teil eines Modells, den der Name nennt.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/gguf/pictures/contents.py" />
+            <source>'{name}' reads no pictures: {reason}.</source>
+            <translation>„{name}“ liest keine Bilder: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/pictures/contents.py" />
+            <source>Leave the pictures out, or choose a model that reads them.</source>
+            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein Modell, das sie liest.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/pictures/contents.py" />
+            <source>its encoder is of the kind {kind}, which is not read</source>
+            <translation>sein Bildencoder ist von der Art {kind}, die nicht gelesen wird</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/pictures/contents.py" />
+            <source>its vocabulary has no {token}</source>
+            <translation>sein Vokabular hat kein {token}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/pictures/contents.py" />
+            <source>{file} was made for another model</source>
+            <translation>{file} wurde für ein anderes Modell gemacht</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/gguf/rope.py" />
             <source>{file} has frequencies in {tensor} that cannot be used.</source>
             <translation>{file} enthält in {tensor} Frequenzen, die nicht verwendet werden können.</translation>
@@ -11464,18 +11489,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
-            <source>'{name}' reads no pictures: {reason}.</source>
-            <translation>„{name}“ liest keine Bilder: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/pictures/reader.py" />
             <source>A picture cannot be read: it would take {count} tokens.</source>
             <translation>Ein Bild kann nicht gelesen werden: Es würde {count} Token brauchen.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/pictures/reader.py" />
-            <source>Leave the pictures out, or choose a model that reads them.</source>
-            <translation>Lassen Sie die Bilder weg, oder wählen Sie ein Modell, das sie liest.</translation>
         </message>
         <message>
             <location filename="../../engine/model/pictures/reader.py" />
@@ -11508,9 +11523,14 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>es liest nur Text</translation>
         </message>
         <message>
-            <location filename="../../engine/model/pictures/reader.py" />
-            <source>the encoder of pictures is not in its GGUF file</source>
-            <translation>der Bild-Encoder ist nicht in seiner GGUF-Datei</translation>
+            <location filename="../../engine/model/pictures/source.py" />
+            <source>If the model does, put its mmproj file beside it, from where it was published, and load it again.</source>
+            <translation>Falls das Modell Bilder liest, legen Sie seine mmproj-Datei daneben, von dort, wo es veröffentlicht wurde, und laden Sie es erneut.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/pictures/source.py" />
+            <source>no file with an encoder of pictures lies beside its GGUF file</source>
+            <translation>neben seiner GGUF-Datei liegt keine Datei mit einem Bildencoder</translation>
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />

@@ -125,7 +125,8 @@ def _mistral3(writer: Any, config: Any) -> None:
 
 
 def _sections(writer: Any, config: Any) -> None:
-    writer.add_rope_dimension_sections([3, 3, 2, 0])
+    sections = (getattr(config, "rope_parameters", None) or {}).get("mrope_section", [3, 3, 2])
+    writer.add_rope_dimension_sections([*sections, 0])
 
 
 def _hunyuan_vl(writer: Any, config: Any) -> None:

@@ -248,7 +248,9 @@ def _write_experts(writer: Any, config: Any) -> None:
         writer.add_expert_count(experts)
         if used := getattr(config, "num_experts_per_tok", 0):
             writer.add_expert_used_count(used)
-        writer.add_expert_feed_forward_length(getattr(config, "moe_intermediate_size", config.intermediate_size))
+        writer.add_expert_feed_forward_length(
+            getattr(config, "moe_intermediate_size", None) or config.intermediate_size
+        )
     if shared := getattr(config, "shared_expert_intermediate_size", 0):
         writer.add_expert_shared_feed_forward_length(shared)
 

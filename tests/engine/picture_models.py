@@ -95,8 +95,9 @@ def random_image(seed: int = 0, width: int = 56, height: int = 84) -> Image.Imag
 
 def tokenizer_of(kind: str) -> Any:
     """A fast tokenizer of letters, with all special tokens that a kind of model knows."""
-    letters = [PAD, BEGIN, END, *sorted({*map(chr, range(0x21, 0x7F)), "Ġ", "Ċ"})]
-    library = tokenizers.Tokenizer(models.BPE(vocab={name: token for token, name in enumerate(letters)}, merges=[]))
+    letters = [PAD, BEGIN, END, *sorted({*map(chr, range(0x21, 0x7F)), "Ġ", "Ċ"}), "ĠĠ"]
+    vocabulary = {name: token for token, name in enumerate(letters)}
+    library = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[("Ġ", "Ġ")]))  # GGUF files need a merge
     library.pre_tokenizer, library.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     own = "<image>" if kind == "idefics3" else TOKEN
     special = {name: own if token == TOKEN else token for name, token in SPECIAL.items()}
@@ -121,6 +122,15 @@ def picture_config(kind: str, token: int) -> Any:
     if kind == "gemma3":
         config.mm_tokens_per_image = 9
         config.vision_config.image_size = 84
+    if kind == "mistral3":
+        config.vision_config.image_size = 84
+        config.text_config.sliding_window = None
+    if kind == "qwen2_5_vl":
+        config.text_config.use_sliding_window, config.text_config.sliding_window = False, None
+        config.text_config.layer_types = ["full_attention"] * config.text_config.num_hidden_layers
+    if kind.startswith("qwen3_5"):
+        rope = {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
+        config.text_config.rope_parameters = {**rope, "mrope_section": [2, 1, 1], "mrope_interleaved": True}
     if kind == "gemma4":
         vision = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
         vision |= {"num_key_value_heads": 4, "head_dim": 16, "patch_size": 4, "pooling_kernel_size": 2}

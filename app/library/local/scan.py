@@ -11,6 +11,7 @@ from app.library.local.gguf_models import cached_gguf_models, gguf_models_in, li
 from app.library.local.models import CONFIG, Home, LocalModel, folders_below, has_config, read_model, snapshot_of
 from app.library.local.other_apps import Store, models_of_other_apps
 from app.system.background import Stop
+from engine.protocol.variants import PROJECTOR
 
 _DEPTH = 3  # a folder of models, perhaps by owner
 _OF_REPOSITORIES = (
@@ -61,7 +62,8 @@ def _cached(root: Path, repo: str) -> Iterator[LocalModel]:
             yield whole
             return
         others = {path for each in variants for path in links_of(root, each.files)}
-        parts = tuple(path for path in sorted((root / "snapshots").rglob("*")) if path.is_file() and path not in others)
+        files = (path for path in sorted((root / "snapshots").rglob("*")) if path.is_file() and path not in others)
+        parts = tuple(path for path in files if PROJECTOR not in path.name.casefold())  # it reads for the variants
         yield replace(whole, parts=parts, bytes=whole.bytes - sum(each.bytes for each in variants))
     elif len(variants) == 1:
         yield variants[0]

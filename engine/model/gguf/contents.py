@@ -217,7 +217,7 @@ class _Adding:
             shape, form = self._with_values(own, tensor, change)
         if tensor.kind.plain and form == Gguf((tensor.kind,), sign=sign):
             self._require_new(own)
-            self._contents.tensors[own] = _info(tensor)
+            self._contents.tensors[own] = info_of(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
 
@@ -238,7 +238,7 @@ class _Adding:
             raise self._misshaped(tensor)
         form = WholeNumbers(self._number("n_routed_experts"))
         self._require_new(own)
-        part = self._contents.tensors[tensor.name] = _info(tensor)
+        part = self._contents.tensors[tensor.name] = info_of(tensor)
         self._contents.packed[own] = PackedWeight(own, tensor.shape, {"0": part}, form)
 
     def _by_groups(self, tensor: GgufTensor) -> Gguf:
@@ -285,7 +285,7 @@ class _Adding:
 
     def _pack(self, own: str, shape: tuple[int, ...], tensors: Sequence[GgufTensor], form: Gguf) -> None:
         self._require_new(own)
-        parts = {str(part): _info(tensor) for part, tensor in enumerate(tensors)}
+        parts = {str(part): info_of(tensor) for part, tensor in enumerate(tensors)}
         self._contents.packed[own] = PackedWeight(own, shape, parts, form)
         self._contents.tensors |= {tensor.name: parts[str(part)] for part, tensor in enumerate(tensors)}
 
@@ -357,7 +357,8 @@ def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) 
     return whole, replace(form, order=STACKED[merge])
 
 
-def _info(tensor: GgufTensor) -> TensorInfo:
+def info_of(tensor: GgufTensor) -> TensorInfo:
+    """Where a tensor lies, with a row of blocks as bytes."""
     kind, shape = tensor.kind, tensor.shape
     if not kind.plain:
         shape = (*shape[:-1], shape[-1] // kind.elements * kind.nbytes)

@@ -20,16 +20,17 @@ from engine.model.products.product import Alternating, Joined, Product, Stored, 
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
-    "by key heads", "by groups", "behind",
+    "by key heads", "by groups", "behind", "frames", "patches",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
-pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
-alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
-of keys, turned, and behind them those of values, if there are any; the rows from `split` on, or the columns, of
-`groups` parts in each of the `heads`, the first parts of all heads before the second ones; the rows of each of the
-`heads`, `split` of queries, as many of keys and those of values from the first part, the others from the second; the
-same of one part, in which every head has `split` rows of queries, and as many of keys as of values; the first `split`
-rows, and those behind them."""
+pairs of llama.cpp); one behind the other in the dimension before the last, or the only one; the same in the last
+one, turned; alternating in the last one; with the last two dimensions turned; both; in the rows of each of the
+`heads`, `split` rows of keys, turned, and behind them those of values, if there are any; the rows from `split` on,
+or the columns, of `groups` parts in each of the `heads`, the first parts of all heads before the second ones; the
+rows of each of the `heads`, `split` of queries, as many of keys and those of values from the first part, the others
+from the second; the same of one part, in which every head has `split` rows of queries, and as many of keys as of
+values; the first `split` rows, and those behind them; one behind the other in the third dimension; the colours of
+each pixel apart, of rows with `heads` lines of `groups` pixels."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -131,13 +132,20 @@ class Gguf:
             values = (heads.shape[1] - 2 * self.split) // 2
             ends = (0, self.split, 2 * self.split, 2 * self.split + values)
             return [[heads[:, begin:end] for begin, end in pairwise(ends)], [heads[:, ends[-1] :]]]
+        if self.order in {"frames", "patches"}:
+            return self._targets_of_pictures(out)
         return [[target] for target in self._whole_targets(out, len(self.kinds))]
+
+    def _targets_of_pictures(self, out: Tensor) -> list[list[Tensor]]:
+        if self.order == "frames":
+            return [[frame] for frame in out.unbind(2)]
+        return [[out.view(len(out), self.heads, self.groups, -1).permute(0, 3, 1, 2)]]
 
     def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
         if self.order == "behind":
             return [out[: self.split], out[self.split :]]
         if self.order == "joined":
-            return list(out.chunk(count, -2))
+            return list((out if out.ndim > 1 else out.unsqueeze(-1)).chunk(count, -2))
         if self.order == "halves":
             return [half.transpose(-1, -2) for half in out.chunk(count, -1)]
         if self.order == "grouped columns":

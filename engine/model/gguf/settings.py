@@ -20,9 +20,10 @@ ALSO_CALLED: Mapping[str, str] = MappingProxyType(
         "rope.scaling.yarn_beta_slow": "rope.scaling.beta_slow",
         "rope.scaling.yarn_log_multiplier": "rope.scaling.mscale_all_dim",
         "attention.temperature_scale": "rope.scaling_beta",
+        "rope.dimension_sections": "rope.mrope_section",
     }
 )
-"""What Ollama's own converter calls some entries (of Gemma 3 and Mistral 3)."""
+"""What Ollama's own converter calls some entries (of Gemma 3, Mistral 3 and Qwen 2.5 VL)."""
 SAID_WITHOUT = "deepseek4"  # whose files may say how many layers predict further tokens, and have none
 FACTOR = (0, 1)
 HARMLESS: Mapping[str, tuple[int | str, ...]] = MappingProxyType(

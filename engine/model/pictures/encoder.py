@@ -4,8 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,10 +13,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 
 from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, few_parts, make_config, unloadable
-from engine.model.checkpoint import Checkpoint, read_weight_files
+from engine.model.checkpoint import Checkpoint
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.table import find_packed
-from engine.model.model_folder import ModelFolder
+from engine.model.safetensors_header import TensorInfo
 from engine.model.weight_loader import LazyPacked, LazyTensor, WeightLoader, stored_dtype
 from engine.own_thread import in_all_threads
 from engine.protocol.sentences import say
@@ -79,9 +77,14 @@ class PictureEncoder:
     streams needs the memory.
     """
 
-    def __init__(self, checkpoint: Checkpoint, dtype: torch.dtype) -> None:
-        """Raises `ModelError` where the model cannot be made, or has no encoder of pictures."""
-        self._checkpoint, self._dtype = checkpoint, dtype
+    def __init__(
+        self, checkpoint: Checkpoint, weights: Callable[[], Mapping[str, TensorInfo | PackedWeight]], dtype: torch.dtype
+    ) -> None:
+        """`checkpoint`: with the config of the whole model; `weights`: its weights, or those of the encoder alone.
+
+        Raises `ModelError` where the model cannot be made, or has no encoder of pictures.
+        """
+        self._checkpoint, self._stored, self._dtype = checkpoint, weights, dtype
         self.config = make_config(checkpoint)
         self._kind = str(self.config.model_type)
         known = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(type(self.config), None)
@@ -199,11 +202,7 @@ class PictureEncoder:
 
     def _weights(self, loader: WeightLoader) -> dict[str, Lazy]:
         """The checkpoint's weights of the encoder, by its own names; nothing is read."""
-        checkpoint = self._checkpoint
-        tensors = read_weight_files(ModelFolder(checkpoint.folder)).tensors
-        packed = find_packed(checkpoint.name, checkpoint.config, tensors)
-        whole = replace(checkpoint, tensors=MappingProxyType(tensors), packed=packed)
-        weights = whole.weights
+        weights = self._stored()
         own = {name for name, its in loader.destinations(weights).items() if not self._is_text(its.name)}
         return {
             name: LazyPacked(weight, self._dtype)

@@ -18,12 +18,12 @@ from engine.accelerator import is_accelerator
 from engine.errors import CoppiceError, InputError, ModelError
 from engine.model.architecture import CONFIG_FAULTS, words_of
 from engine.model.checkpoint import Checkpoint
-from engine.model.model_folder import ModelFolder
 from engine.model.pictures.encoder import Encode, Features, PictureEncoder
 from engine.model.pictures.picture_families import AS_PADDING, seen_whole
 from engine.model.pictures.picture_files import digest_of, open_picture
-from engine.model.pictures.processors import Reads, Settings, open_processor, read_settings, reads_kind
+from engine.model.pictures.processors import Reads, open_processor, reads_kind
 from engine.model.pictures.shown import ShownPictures
+from engine.model.pictures.source import PictureSource, source_in_folder, source_in_gguf
 from engine.model.weight_loader import NO_MEMORY
 from engine.picture_tokens import MOST_ROWS, is_row, rows_of
 from engine.protocol.pictures import MOST_PICTURES, PICTURE_FAMILIES, Picture
@@ -56,18 +56,12 @@ class PictureReader:
     """May be asked from any thread how pictures are written, and from the one that computes for what they show."""
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        settings: Settings,
-        library: Any,
-        dtype: torch.dtype,
-        device: torch.device,
-        check: Callable[[], None] = lambda: None,
+        self, source: PictureSource, dtype: torch.dtype, device: torch.device, check: Callable[[], None] = lambda: None
     ) -> None:
-        """`library`: the model's fast tokenizer; `check` may raise while a picture is encoded. Loads nothing yet."""
-        self._checkpoint, self._settings, self._library = checkpoint, settings, library
+        """`check` may raise while a picture is encoded. Loads nothing yet."""
+        self._source, self._checkpoint, self._library = source, source.checkpoint, source.library
         self._dtype, self._device, self._check = dtype, device, check
-        self._kind = str(checkpoint.config["model_type"])
+        self._kind = str(source.checkpoint.config["model_type"])
         self._lock = threading.RLock()
         self._looks: OrderedDict[bytes, Look] = OrderedDict()
         self._features: OrderedDict[int, Features] = OrderedDict()
@@ -108,12 +102,12 @@ class PictureReader:
 
     @cached_property
     def _processor(self) -> Reads:
-        return open_processor(self._settings, self._checkpoint.name, self._kind, self._library)
+        return open_processor(self._source.settings, self._checkpoint.name, self._kind, self._library)
 
     @cached_property
     def _encoder(self) -> PictureEncoder:
         with self._lock:
-            return PictureEncoder(self._checkpoint, self._dtype)
+            return PictureEncoder(self._checkpoint, self._source.weights, self._dtype)
 
     def _looked(self, data: bytes, digest: bytes) -> Look:
         text, given = self._read(data)
@@ -199,13 +193,12 @@ def open_reader(
     """The reader of a model; raises `ModelError` with the reason where its pictures are not read."""
     kind = str(checkpoint.config["model_type"])
     if checkpoint.metadata:
-        raise _without(checkpoint.name, say("the encoder of pictures is not in its GGUF file"))
+        return PictureReader(source_in_gguf(checkpoint, library), dtype, device, check)
     if not reads_kind(kind):
         raise _without(checkpoint.name, say("it reads text alone"))
     if kind not in PICTURE_FAMILIES:
         raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
-    settings = read_settings(ModelFolder(checkpoint.folder), checkpoint.name)
-    return PictureReader(checkpoint, settings, library, dtype, device, check)
+    return PictureReader(source_in_folder(checkpoint, library), dtype, device, check)
 
 
 def require_few(pictures: Sequence[Picture]) -> None:

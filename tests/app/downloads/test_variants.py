@@ -16,7 +16,8 @@ from tests.app.downloads.models import REPO, WEIGHTS, body_bytes, contents
 from tests.hub import Hub, drop
 
 PARTS = {f"Q8_0/Tiny-Q8_0-0000{number}-of-00002.gguf": WEIGHTS[number:] for number in (1, 2)}
-FILES = PARTS | {"Tiny-Q4_K_M.gguf": WEIGHTS, "mmproj-F16.gguf": b"x", "config.json": b"{}", "README.md": b"#"}
+FILES = PARTS | {"Tiny-Q4_K_M.gguf": WEIGHTS, "config.json": b"{}", "README.md": b"#"}
+ENCODERS = {"mmproj-F32.gguf": b"as wide", "mmproj-BF16.gguf": b"halves", "mmproj-F16.gguf": b"half"}
 
 
 def test_exactly_the_parts_of_a_variant_arrive(hub: Hub, start: Start, cache: Path) -> None:
@@ -42,6 +43,19 @@ def test_two_variants_lie_beside_each_other_and_nothing_is_fetched_twice(hub: Hu
     start(variant="Q4_K_M").run()
     assert {variant.name for _, variant in variants_in_cache(cache)} == {"Q4_K_M", "Q8_0"}
     assert body_bytes(hub, "Tiny-Q4_K_M.gguf") == len(WEIGHTS)
+
+
+def test_what_reads_pictures_comes_with_a_variant_once(hub: Hub, start: Start, cache: Path) -> None:
+    repo = hub.add(REPO, FILES | ENCODERS)
+    encoder = {"mmproj-F16.gguf": b"half"}
+    first = start(variant="Q8_0")
+    first.run()
+    assert first.progress.bytes_total == sum(map(len, PARTS.values())) + len(b"half")
+    assert contents(cache / "snapshots" / repo.commit) == PARTS | encoder
+    start(variant="Q4_K_M").run()
+    assert contents(cache / "snapshots" / repo.commit) == PARTS | encoder | {"Tiny-Q4_K_M.gguf": WEIGHTS}
+    assert body_bytes(hub, "mmproj-F16.gguf") == len(b"half")
+    assert {variant.name for _, variant in variants_in_cache(cache)} == {"Q4_K_M", "Q8_0"}
 
 
 def test_a_variant_of_an_older_commit_is_still_found(hub: Hub, start: Start, cache: Path) -> None:

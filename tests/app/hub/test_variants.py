@@ -72,16 +72,18 @@ def test_four_bits_suggest_themselves() -> None:
     assert recommended([]) == ""
 
 
-def test_the_hubs_listing_gives_sizes_of_all_parts(hub: Hub, client: HubClient, stop: Stop) -> None:
+def test_the_hubs_listing_gives_sizes_of_all_that_is_fetched(hub: Hub, client: HubClient, stop: Stop) -> None:
     files = repository(Q8_0="Q8_0") | {
         "Q4_K_M/Tiny-Q4_K_M-00001-of-00002.gguf": bytes(100), "Q4_K_M/Tiny-Q4_K_M-00002-of-00002.gguf": bytes(50),
         "../Tiny-Q2_K.gguf": b"x", "a/b/Tiny-Q3_K_M.gguf": b"x",
     }  # fmt: skip
     repo = hub.add("org/tiny", files, details=TAGS)
     choices = choices_in(list_files(client, "org/tiny", stop))
+    encoder = len(files["mmproj-F16.gguf"])
     assert [(each.source, each.bytes, each.file_count, each.recommended) for each in choices] == [
-        ("org/tiny:Q4_K_M", 150, 2, True), ("org/tiny:Q8_0", len(files["Tiny-Q8_0.gguf"]), 1, False)
-    ]  # fmt: skip
+        ("org/tiny:Q4_K_M", 150 + encoder, 2, True),
+        ("org/tiny:Q8_0", len(files["Tiny-Q8_0.gguf"]) + encoder, 1, False),
+    ]
     assert choices[0].revision == repo.commit
 
 

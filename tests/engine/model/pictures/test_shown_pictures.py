@@ -124,7 +124,7 @@ def test_the_oldest_features_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.model.pictures.reader.FEATURE_BYTES", 1)
     firsts = [look.rows[0] for look in looks]
     files = {look.rows[0]: each.data for look, each in zip(looks, pictures, strict=True)}
-    its.reader._features_of(firsts[:1], files)
+    its.reader._features_of(firsts[:1], files, [])
     assert list(its.reader._features) == firsts[:1]
 
 

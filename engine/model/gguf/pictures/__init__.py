@@ -1,0 +1,1 @@
+"""Encoders of pictures in GGUF files (llama.cpp's `mmproj`), in transformers' terms."""
