@@ -209,7 +209,8 @@ def _describe_internvl(writer: Any, config: dict[str, Any]) -> None:
 
 _DESCRIBE: Mapping[str, Callable[[Any, dict[str, Any]], None]] = {
     "gemma3": _describe_gemma3, "gemma4": _describe_gemma4, "glm4v_moe": _describe_glm4v,
-    "internvl": _describe_internvl, "mistral3": _describe_mistral3, "qwen2_vl": _describe_qwen2, "qwen2_5_vl": _describe_qwen25,
+    "internvl": _describe_internvl, "mistral3": _describe_mistral3, "qwen2_vl": _describe_qwen2,
+    "qwen2_5_vl": _describe_qwen25,
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), _describe_qwen3),
 }  # fmt: skip
 
