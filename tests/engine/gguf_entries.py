@@ -114,6 +114,8 @@ def _deepseek2(writer: Any, config: Any) -> None:
 
 def _glm4_moe(writer: Any, config: Any) -> None:
     _routed(writer, config)
+    if sections := config.rope_parameters.get("mrope_section"):
+        writer.add_rope_dimension_sections([*sections, 0])
     if layers := predicting_layers(config, "glm4moe"):
         writer.add_nextn_predict_layers(layers)
 

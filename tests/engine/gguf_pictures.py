@@ -23,12 +23,12 @@ Named = tuple[str, Tensor]
 LANGUAGE = "model.language_model."
 # What the language models' files call their networks, and the encoders' files their projectors.
 ARCHITECTURES = {
-    "gemma3": "gemma3", "gemma4": "gemma4", "glm4v": "glm4", "internvl": "qwen2", "mistral3": "llama",
+    "gemma3": "gemma3", "gemma4": "gemma4", "glm4v_moe": "glm4moe", "internvl": "qwen2", "mistral3": "llama",
     "qwen2_vl": "qwen2vl", "qwen2_5_vl": "qwen2vl", "qwen3_vl": "qwen3vl", "qwen3_vl_moe": "qwen3vlmoe",
     "qwen3_5": "qwen35", "qwen3_5_moe": "qwen35moe",
 }  # fmt: skip
 PROJECTORS = {
-    "gemma3": "gemma3", "gemma4": "gemma4v", "glm4v": "glm4v", "internvl": "internvl", "mistral3": "pixtral",
+    "gemma3": "gemma3", "gemma4": "gemma4v", "glm4v_moe": "glm4v", "internvl": "internvl", "mistral3": "pixtral",
     "qwen2_vl": "qwen2vl_merger", "qwen2_5_vl": "qwen2.5vl_merger",
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), "qwen3vl_merger"),
 }  # fmt: skip
@@ -36,7 +36,7 @@ PROJECTORS = {
 TOKENS: Mapping[str, Mapping[str, str]] = {
     "gemma3": {TOKEN: "<image_soft_token>"},
     "gemma4": {TOKEN: "<|image|>", "<start_of_image>": "<|image>", "<end_of_image>": "<image|>"},
-    "glm4v": {TOKEN: "<|image|>", "<|vision_start|>": "<|begin_of_image|>", "<|vision_end|>": "<|end_of_image|>"},
+    "glm4v_moe": {TOKEN: "<|image|>", "<|vision_start|>": "<|begin_of_image|>", "<|vision_end|>": "<|end_of_image|>"},
     "internvl": {TOKEN: "<IMG_CONTEXT>"},
     "mistral3": {TOKEN: "[IMG]"},
 }
@@ -192,6 +192,8 @@ def _describe_qwen3(writer: Any, config: dict[str, Any]) -> None:
 
 def _describe_glm4v(writer: Any, _config: dict[str, Any]) -> None:
     writer.add_vision_use_silu(True)
+    writer.add_vision_min_pixels(3136)
+    writer.add_vision_max_pixels(1_003_520)
 
 
 def _describe_mistral3(writer: Any, config: dict[str, Any]) -> None:
@@ -206,8 +208,9 @@ def _describe_internvl(writer: Any, config: dict[str, Any]) -> None:
 
 
 _DESCRIBE: Mapping[str, Callable[[Any, dict[str, Any]], None]] = {
-    "gemma3": _describe_gemma3, "gemma4": _describe_gemma4, "glm4v": _describe_glm4v, "internvl": _describe_internvl,
-    "mistral3": _describe_mistral3, "qwen2_vl": _describe_qwen2, "qwen2_5_vl": _describe_qwen25,
+    "gemma3": _describe_gemma3, "gemma4": _describe_gemma4, "glm4v_moe": _describe_glm4v,
+    "internvl": _describe_internvl, "mistral3": _describe_mistral3, "qwen2_vl": _describe_qwen2,
+    "qwen2_5_vl": _describe_qwen25,
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), _describe_qwen3),
 }  # fmt: skip
 
@@ -309,7 +312,7 @@ def _internvl(own: str, tensor: Tensor, _config: dict[str, Any]) -> Iterator[Nam
 
 CONVERTERS: Mapping[str, Callable[[str, Tensor, dict[str, Any]], Iterator[Named]]] = MappingProxyType(
     {
-        "gemma3": _gemma3, "gemma4": _gemma4, "glm4v": _glm4v, "internvl": _internvl, "mistral3": _mistral3,
+        "gemma3": _gemma3, "gemma4": _gemma4, "glm4v_moe": _glm4v, "internvl": _internvl, "mistral3": _mistral3,
         "qwen2_vl": _qwen2, "qwen2_5_vl": _qwen2,
         **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), _qwen3),
     }

@@ -95,6 +95,12 @@ class Told:
             "out_hidden_size": self.text["hidden_size"],
         }
 
+    def require_axes(self) -> None:
+        """Refuse a language model that knows one position of a token alone, as its file says nothing of others."""
+        rope = self.text.get("rope_parameters")
+        if not isinstance(rope, dict) or "mrope_section" not in rope:
+            raise self.settings.refused("rope.dimension_sections")
+
     @property
     def merged(self) -> int:
         """How many patches of a side become one row."""
@@ -179,6 +185,7 @@ _QWEN_IDS = {f"{name}_id": name for name in ("video_token", "vision_start_token"
 def _qwen(
     kind: str, names: Names, vision: Entries, told: Told, pixels: tuple[int, int], colours: Entries | None = None
 ) -> Encoder:
+    told.require_axes()
     own = {
         "image_processor_type": "Qwen2VLImageProcessor",
         **told.pixels(pixels),
@@ -252,10 +259,10 @@ def _qwen3(told: Told) -> Encoder:
 
 
 def _glm4v(told: Told) -> Encoder:
-    kind = str(told.text["model_type"]).removesuffix("_text")
+    told.require_axes()
     vision = {
         **told.sizes_of_qwen,
-        "model_type": f"{kind}_vision",
+        "model_type": "glm4v_moe_vision",
         "image_size": told.image_size,
         "hidden_act": "silu",
         "rms_norm_eps": told.settings.real("vision.attention.layer_norm_epsilon", 1e-5),
@@ -276,7 +283,7 @@ def _glm4v(told: Told) -> Encoder:
         "image_end_token": "<|end_of_image|>",
     }
     ids = {f"{name}_id": name for name in ("video_token", "image_start_token", "image_end_token")}
-    return Encoder(kind, GLM4V, vision, own, tokens, ids=ids)
+    return Encoder("glm4v_moe", GLM4V, vision, own, tokens, ids=ids)
 
 
 def _pixtral(told: Told) -> Encoder:
@@ -394,7 +401,7 @@ ARCHITECTURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "gemma3": ("gemma3",),
         "gemma4v": ("gemma4",),
-        "glm4v": ("glm4", "glm4moe"),
+        "glm4v": ("glm4moe",),
         "internvl": ("qwen2", "qwen3", "qwen3moe", "llama", "internlm2", "gpt-oss"),
         "pixtral": ("llama", "mistral3"),
         "qwen2vl_merger": _OF_QWEN2,

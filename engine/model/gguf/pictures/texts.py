@@ -11,7 +11,12 @@ from engine.model.gguf.settings import Settings
 
 SECTIONS, AXES = "rope.dimension_sections", 3
 WITH_AXES: Mapping[str, str] = MappingProxyType(
-    {"qwen2vl": "qwen2_5_vl_text", "qwen3vl": "qwen3_vl_text", "qwen3vlmoe": "qwen3_vl_moe_text"}
+    {
+        "glm4moe": "glm4v_moe_text",
+        "qwen2vl": "qwen2_5_vl_text",
+        "qwen3vl": "qwen3_vl_text",
+        "qwen3vlmoe": "qwen3_vl_moe_text",
+    }
 )
 """The model_type of the network that knows them, by `general.architecture`."""
 INTERLEAVED = ("qwen3vl", "qwen3vlmoe")
@@ -29,7 +34,8 @@ def with_axes(header: GgufHeader, config: Mapping[str, object], name: str) -> di
         return dict(config)
     if len(sections) != AXES or not all(type(section) is int and section > 0 for section in sections):
         raise settings.refused(SECTIONS)
-    if 2 * sum(map(int, sections)) != config.get("head_dim"):
+    head_dim, part = config.get("head_dim"), rope.get("partial_rotary_factor", 1.0)
+    if not isinstance(head_dim, int) or 2 * sum(map(int, sections)) != round(head_dim * part):
         raise settings.refused(SECTIONS)
     axes: dict[str, object] = {"mrope_section": sections}
     if header.architecture in INTERLEAVED:

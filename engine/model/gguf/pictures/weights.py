@@ -82,7 +82,7 @@ class _Placing:
             is_convolution = own == self.names.frames
             wanted = (PATCHES, FURTHER_PATCHES) if is_convolution else QUERIES_KEYS_VALUES
             if missing := next((part for part in wanted if part not in tensors), ""):
-                raise _lacking(self.name, f"{own} ({missing})" if is_convolution else own)
+                raise _lacking(self.name, missing if is_convolution else own)
             parts = [tensors[part] for part in wanted]
             shape = parts[0].shape
             if any(part.shape != shape for part in parts) or (is_convolution and len(shape) != 4):
