@@ -94,7 +94,10 @@ CASES = {
     "gemma 4": Case("gemma4 that shares keys", "gemma4", own.GEMMA4, own.gemma4, extra=of_gemma4,
                     overrides={"use_double_wide_mlp": False}),
     "gemma 4 of experts": Case("gemma4 of experts", "gemma4", own.GEMMA4, own.gemma4, own.halves, extra=of_gemma4),
-    "qwen 2.5 vl": Case("qwen2", "qwen25vl", own.USUAL, own.qwen_vl, extra=seen),
+    "qwen 2.5 vl": Case(
+        "qwen2", "qwen25vl", own.USUAL, own.qwen_vl,
+        overrides={"rope_parameters": {**BASES, "mrope_section": [3, 3, 2]}}, extra=seen,
+    ),
     "qwen 3 vl": Case("qwen3", "qwen3vl", own.USUAL, own.qwen_vl, extra=seen),
     "qwen 3 vl of experts": Case(
         "qwen3_moe", "qwen3vlmoe", {**own.EXPERTS, **own.USUAL}, own.qwen_vl, own.halves,
