@@ -95,7 +95,8 @@ def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callabl
     try:
         own = _reader(pair.target, pair.tokenizer, target.network, check)
     except ModelError as error:
-        return Sights(error)
+        # Without its traceback, whose frames hold the networks.
+        return Sights(ModelError(error.message, error.hint))
     if draft is None or pair.draft is None or not _reads_alone(draft) or pair.intersection is not None:
         return Sights(own)
     try:

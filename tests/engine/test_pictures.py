@@ -324,3 +324,9 @@ def test_a_template_that_parts_pictures_by_nothing_is_refused_in_words(engine: C
     chat = (ChatMessage("user", "?", pictures=(picture(0), picture(2))),)
     with pytest.raises(ModelError, match=r"pictures of .* cannot be read"):
         list(its.generate(1, its.prompt(chat), GenerateOptions()))
+
+
+def test_why_no_pictures_are_read_holds_nothing_that_was_loaded(engine: Callable[..., Engine]) -> None:
+    reason = engine("embedded")._loaded.pictures._target
+    assert isinstance(reason, ModelError)
+    assert reason.__traceback__ is None
