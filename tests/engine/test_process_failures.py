@@ -66,7 +66,8 @@ def test_without_a_model_nothing_is_counted(served: Served) -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
 def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny: Any = SimpleNamespace(tokenizer=SimpleNamespace(encode_chat=raises(error)), context_tokens=100)
+    tokenizer = SimpleNamespace(encode_chat=raises(error))
+    tiny: Any = SimpleNamespace(tokenizer=tokenizer, context_tokens=100, write_pictures=list)
     with monkeypatch.context() as patch:
         patch.setattr(served.process._desk, "engine", tiny)
         assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
@@ -81,7 +82,10 @@ def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: p
 
     nasty = Tokenizer(nasty_library("/models/nasty-1b"))
     loaded: Any = SimpleNamespace(
-        tokenizer=nasty, context_tokens=100, prompt_of=lambda request: write_prompt(nasty, request.chat)
+        tokenizer=nasty,
+        context_tokens=100,
+        prompt_of=lambda request: write_prompt(nasty, request.chat),
+        write_pictures=list,
     )
     monkeypatch.setattr(served.process._desk, "engine", loaded)
     fatal, fine = (ChatMessage("user", FATAL),), (ChatMessage("user", "a"),)
