@@ -1,5 +1,6 @@
 """What the plan keeps for pictures: enough for the encoder's weights, nothing for text alone, and less kept of them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.engine.picture_models import save_picture_model
 from tests.engine.tiny_models import save_tiny_model
 
 
-def checkpoint_of(config: dict[str, object], metadata: dict[str, object] | None = None) -> Checkpoint:
+def checkpoint_of(config: Mapping[str, object], metadata: Mapping[str, object] | None = None) -> Checkpoint:
     return Checkpoint("it", "it", Path(), config, (), {}, metadata=metadata or {})
 
 
