@@ -155,7 +155,7 @@ class Conversations:
             self._write_on(chat, asked.engine)
         if len(chat) + options.max_new_tokens > min(asked.engine.context_tokens, LONGEST):
             del chat[: beside_rows(chat, len(chat) - LEFT)]
-            while len(chat) > LEFT and is_row(chat[0]):
+            while is_row(chat[0]):  # of whole pictures, which a text does not begin with
                 del chat[0]
         rounds = numbers.choice((0, 0, 0, 1, 2))
         self.asked.append(
@@ -244,10 +244,10 @@ class Conversations:
         self, engine: Engine, prompt: Sequence[int], said: Said, options: GenerateOptions
     ) -> None:
         """One pass of transformers over the whole text."""
-        if not said.tokens:
+        given = self._given(engine, [*prompt, *said.tokens])
+        if not said.tokens or not given:
             return
         with torch.inference_mode():
-            given = self._given(engine, [*prompt, *said.tokens])
             logits = self._pair.reference(**given, use_cache=False).logits[0]
         logits = logits[len(prompt) - 1 : -1].float()
         tolerance = ROUNDING * max(1.0, float(logits.std(-1).max()))
@@ -260,13 +260,15 @@ class Conversations:
             assert lost < tolerance, f"a greedy token lies {lost:.3g} below transformers' likeliest"
 
     def _given(self, engine: Engine, tokens: list[int]) -> dict[str, torch.Tensor]:
-        """What transformers' own model takes."""
+        """What transformers' own model takes; nothing where the text has what stands for a picture there."""
         firsts = _pictures_in(tokens)
         if not self._pair.sees:
             return {"input_ids": torch.tensor([tokens])}
         reader = engine._loaded.pictures._target
         assert isinstance(reader, PictureReader)
         token = reader._encoder.token
+        if token in tokens:
+            return {}
         known = inspect.signature(type(self._pair.reference).forward).parameters
         types = torch.tensor([[int(is_row(each)) for each in tokens]])
         found = {"input_ids": torch.tensor([[token if is_row(each) else each for each in tokens]])}
