@@ -340,7 +340,7 @@ def _load(
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit,
             KeptTexts(0) if texts is None else texts,
-            sights_of(pair, target, draft, cancellation.check), translation, heads,
+            sights_of(pair, target, draft, cancellation.check, plan), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from engine.model.families.own_products import multiplies_with_linear
 from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
+from engine.model.pictures.picture_sizes import picture_sizes
 from engine.model.products.product import WRITTEN
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, is_expert, largest_matrix, model_sizes
 from engine.number_types import COMPUTED, torch_types
@@ -216,6 +217,8 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN
         saved = saved_bytes(target.weights, needs.shape.value_bytes, is_tied) if is_kept else 0
         needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
+    pictures = picture_sizes(target, sizes.hidden, needs.shape.value_bytes, work.context_tokens)
+    needs = replace(needs, encoding_bytes=pictures.encoding, feature_bytes=pictures.features)
     return Case(
         "tree",
         with_copies(needs, sizes, target) if question.drafts_itself else needs,

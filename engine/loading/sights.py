@@ -9,10 +9,14 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.heads.head_context import HeadContext
 from engine.model.network import Network
+from engine.model.pictures.picture_sizes import MOST_FEATURE_BYTES
 from engine.model.pictures.reader import Encoded, PictureReader, open_reader, require_few
 from engine.protocol.pictures import Picture
 from engine.text.picture_text import PictureText
 from engine.text.tokenizer import Tokenizer
+from engine.weights.planning.placement import Plan
+
+SHARE = 1 / 16  # of the RAM that a plan leaves free
 
 
 class Sights:
@@ -90,19 +94,29 @@ class Sights:
             return False
 
 
-def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callable[[], None]) -> Sights:
-    """The readers of a pair; `check` may raise while a picture is encoded."""
+def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callable[[], None], plan: Plan) -> Sights:
+    """The readers of a pair, which keep as many features as there is room for beside what is planned.
+
+    `check` may raise while a picture is encoded.
+    """
+    most = feature_bytes(plan)
     try:
-        own = _reader(pair.target, pair.tokenizer, target.network, check)
+        own = _reader(pair.target, pair.tokenizer, target.network, check, most)
     except ModelError as error:
         # Without its traceback, whose frames hold the networks.
         return Sights(ModelError(error.message, error.hint))
     if draft is None or pair.draft is None or not _reads_alone(draft) or pair.intersection is not None:
         return Sights(own)
     try:
-        return Sights(own, _reader(pair.draft, pair.tokenizer, draft.network, check))
+        return Sights(own, _reader(pair.draft, pair.tokenizer, draft.network, check, most))
     except ModelError:
         return Sights(own)
+
+
+def feature_bytes(plan: Plan) -> int:
+    """The bound of the features of pictures that are kept: a share of the RAM that the plan leaves free."""
+    left = plan.room.ram - plan.room.ram_taken(plan.bytes.device, plan.bytes.ram)
+    return min(MOST_FEATURE_BYTES, max(0, int(SHARE * left)))
 
 
 def _reads_alone(draft: Context) -> bool:
@@ -110,5 +124,7 @@ def _reads_alone(draft: Context) -> bool:
     return not isinstance(draft, SharedContext | HeadContext)
 
 
-def _reader(checkpoint: Checkpoint, tokenizer: Tokenizer, network: Network, check: Callable[[], None]) -> PictureReader:
-    return open_reader(checkpoint, tokenizer.library, network.dtype, network.device, check)
+def _reader(
+    checkpoint: Checkpoint, tokenizer: Tokenizer, network: Network, check: Callable[[], None], most_bytes: int
+) -> PictureReader:
+    return open_reader(checkpoint, tokenizer.library, network.dtype, network.device, check, most_bytes)

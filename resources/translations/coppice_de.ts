@@ -13389,6 +13389,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />
+            <source>pictures</source>
+            <translation>Bilder</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
             <source>snapshots of the context</source>
             <translation>Zwischenstände des Kontexts</translation>
         </message>

@@ -3,8 +3,8 @@
 `python -m tests.campaigns.conversations [--first SEED] [--count N] [--only FAMILY ...]`. Of each case everything is
 chosen by its seed: the family, what drafts, where the layers are, and what is asked, turn after turn: new questions,
 edited ones, the same again, two chats by turns, answers that are stopped, a pair that is loaded anew while its texts
-are on disk; with every method, size of tree and way of sampling, and keys and values in 8 bits now and then. The target
-computes in float32. Then
+are on disk; with every method, size of tree and way of sampling, pictures where the target reads them, and keys and
+values in 8 bits now and then. The target computes in float32. Then
 
 - every log-probability that is told is transformers' own behind the same text, and greedy tokens are its likeliest
   (not with 8 bits);
@@ -15,6 +15,7 @@ all that was asked; `--first SEED --count 1` repeats it.
 """
 
 import argparse
+import inspect
 import random
 import shutil
 import sys
@@ -33,6 +34,8 @@ from engine.engine import Engine, load
 from engine.errors import Cancellation
 from engine.loading.measurements.rates_file import NAME as RATES
 from engine.loading.pair import open_pair
+from engine.model.pictures.reader import PictureReader
+from engine.picture_tokens import beside_rows, is_row, row_number, without_rows
 from engine.protocol.messages import Finished, Round
 from engine.protocol.options import (
     Constraint,
@@ -42,8 +45,11 @@ from engine.protocol.options import (
     SamplingOptions,
     SpeculationOptions,
 )
+from engine.protocol.pictures import Picture
 from engine.text.prompt import Prompt
 from tests.campaigns.random_pairs import RandomPair, random_pair, text_families
+from tests.engine.model.pictures.shown_pictures import joined
+from tests.engine.picture_models import picture
 
 DRAFTLESS = ("auto", "lookup", "none")
 SAME_TEXT = (
@@ -59,7 +65,7 @@ LEFT = 60  # tokens of a chat that has become too long
 ROUNDING = 2e-3  # of the deviation of logits: what rounding moves them by, at most
 OF_CODES = 2e-2  # the same where rounding may give keys and values another code of 8 bits
 CHATS = 2
-WORDS = (40, 4000)  # tokens that are no special ones
+PICTURES = ((56, 84), (84, 56), (56, 56))  # sizes
 
 
 @dataclass(slots=True)
@@ -102,6 +108,7 @@ class Conversations:
         self.asked: list[str] = [pair.title]
         self._numbers, self._pair, self._cache = numbers, pair, str(cache)
         self._chats: list[list[int]] = [[] for _ in range(CHATS)]
+        self._pictures: dict[int, Picture] = {}  # by the first of their rows
         self._kv = numbers.choice(("auto", "auto", "auto", "8"))
         self._tolerance = OF_CODES if self._kv == "8" else ROUNDING
         self._request = 1
@@ -143,29 +150,37 @@ class Conversations:
                 pass
             return
         if what == "edit" and len(chat) > 1:
-            del chat[numbers.randrange(1, len(chat)) :]
+            del chat[beside_rows(chat, numbers.randrange(1, len(chat))) :]
         if what != "again" or not chat:
-            self._write_on(chat)
+            self._write_on(chat, asked.engine)
         if len(chat) + options.max_new_tokens > min(asked.engine.context_tokens, LONGEST):
-            del chat[:-LEFT]
+            del chat[: beside_rows(chat, len(chat) - LEFT)]
+            while is_row(chat[0]):  # of whole pictures, which a text does not begin with
+                del chat[0]
         rounds = numbers.choice((0, 0, 0, 1, 2))
         self.asked.append(
             f"{what}, chat {number}, {len(chat)} tokens, stopped after {rounds or 'no'} rounds, {options}"
         )
         said = self._answer(asked, chat, options, rounds)
         if self._pair.reference is not None and options.constraint is None and self._kv == "auto":
-            self._compare_with_transformers(chat, said, options)
+            self._compare_with_transformers(asked.engine, chat, said, options)
         if options.sampling.temperature == 0 or options.speculation.method in SAME_TEXT:
             alone = replace(options, speculation=SpeculationOptions(method="none"), conversation="")
             _compare(said, self._answer(reference, chat, alone), self._tolerance)
         chat += said.tokens
 
-    def _write_on(self, chat: list[int]) -> None:
-        """Words, sometimes behind ones that the chat has already: then looking up finds something."""
-        if len(chat) > 8 and self._numbers.random() < 0.3:
-            begin = self._numbers.randrange(len(chat) - 4)
-            chat += chat[begin : begin + 40]
-        chat += [self._numbers.randrange(*WORDS) for _ in range(self._numbers.choice(LENGTHS))]
+    def _write_on(self, chat: list[int], engine: Engine) -> None:
+        """Words, sometimes behind ones that the chat has already: then looking up finds something. Perhaps pictures."""
+        numbers, words = self._numbers, self._pair.words
+        if len(chat) > 8 and numbers.random() < 0.3:
+            begin = numbers.randrange(len(chat) - 4)
+            chat += without_rows(chat[begin : begin + 40])
+        while self._pair.sees and numbers.random() < 0.5:
+            shown = picture(numbers.randrange(4), *numbers.choice(PICTURES))
+            (written,) = engine.write_pictures((shown,))
+            self._pictures[written.rows[0]] = shown
+            chat += [numbers.randrange(*words), *written.rows]
+        chat += [numbers.randrange(*words) for _ in range(numbers.choice(LENGTHS))]
 
     def _generate_options(self, chat: int) -> GenerateOptions:
         numbers = self._numbers
@@ -210,7 +225,8 @@ class Conversations:
         self._request += 1
         said, last = Said([], []), None
         loaded.cancellation.begin(self._request)
-        for event in loaded.engine.generate(self._request, Prompt(tuple(prompt)), options):
+        pictures = tuple(self._pictures[first] for first in _pictures_in(prompt))
+        for event in loaded.engine.generate(self._request, Prompt(tuple(prompt), pictures=pictures), options):
             last = event
             if isinstance(event, Round):
                 tokens = memoryview(event.tree.tokens).cast("i")
@@ -224,12 +240,15 @@ class Conversations:
         assert len(said.tokens) == len(said.log_probs), "a log-probability for each token"
         return said
 
-    def _compare_with_transformers(self, prompt: Sequence[int], said: Said, options: GenerateOptions) -> None:
+    def _compare_with_transformers(
+        self, engine: Engine, prompt: Sequence[int], said: Said, options: GenerateOptions
+    ) -> None:
         """One pass of transformers over the whole text."""
-        if not said.tokens:
+        given = self._given(engine, [*prompt, *said.tokens])
+        if not said.tokens or not given:
             return
         with torch.inference_mode():
-            logits = self._pair.reference(torch.tensor([[*prompt, *said.tokens]]), use_cache=False).logits[0]
+            logits = self._pair.reference(**given, use_cache=False).logits[0]
         logits = logits[len(prompt) - 1 : -1].float()
         tolerance = ROUNDING * max(1.0, float(logits.std(-1).max()))
         rows = torch.arange(len(said.tokens))
@@ -239,6 +258,29 @@ class Conversations:
         if options.sampling == SamplingOptions():
             lost = float((logits.max(-1).values - logits[rows, said.tokens]).max())
             assert lost < tolerance, f"a greedy token lies {lost:.3g} below transformers' likeliest"
+
+    def _given(self, engine: Engine, tokens: list[int]) -> dict[str, torch.Tensor]:
+        """What transformers' own model takes; nothing where the text has what stands for a picture there."""
+        firsts = _pictures_in(tokens)
+        if not self._pair.sees:
+            return {"input_ids": torch.tensor([tokens])}
+        reader = engine._loaded.pictures._target
+        assert isinstance(reader, PictureReader)
+        token = reader._encoder.token
+        if token in tokens:
+            return {}
+        known = inspect.signature(type(self._pair.reference).forward).parameters
+        types = torch.tensor([[int(is_row(each)) for each in tokens]])
+        found = {"input_ids": torch.tensor([[token if is_row(each) else each for each in tokens]])}
+        found |= {name: types for name in ("mm_token_type_ids", "token_type_ids") if name in known}
+        parts = [reader._read(self._pictures[first].data)[1] for first in firsts]
+        names = [name for name in parts[0] if name in known] if parts else []
+        return found | {name: joined([part[name] for part in parts]) for name in names}
+
+
+def _pictures_in(tokens: Sequence[int]) -> list[int]:
+    """The first rows of the pictures in a text, in their order."""
+    return [token for token in tokens if is_row(token) and not row_number(token)]
 
 
 def _compare(said: Said, expected: Said, tolerance: float) -> None:
@@ -281,7 +323,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--only", nargs="*", metavar="FAMILY", help="of which families targets are")
-    parser.add_argument("--variant", default="", help="plain, quiet, heads or gguf")
+    parser.add_argument("--variant", default="", help="plain, quiet, heads, gguf or pictures")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)  # tiny models: threads would wait for each other

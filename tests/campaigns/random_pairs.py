@@ -11,6 +11,7 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engine.model.families.verified_families import VERIFIED
+from engine.protocol.pictures import PICTURE_FAMILIES
 from tests.engine.eagle_heads import head_tensors, write_head
 from tests.engine.family_models import IN_PAIRS, random_model, tiny_config
 from tests.engine.gguf_cases import MADE, make
@@ -18,10 +19,12 @@ from tests.engine.gguf_files import write_gguf
 from tests.engine.gguf_states import WITH_STATES
 from tests.engine.head_models import NAMES, quiet, save_with_head
 from tests.engine.other_drafts import reduced
+from tests.engine.picture_models import TOKEN, picture_config, save_picture_model, tokenizer_of
 from tests.engine.text.conftest import EMBEDDED
+from tests.engine.tiny_models import save_tiny_model
 
 TOKENS = 4096  # of the embedded pair's tokenizer, which all of them have
-VARIANTS = ("plain", "quiet", "heads", "gguf")
+VARIANTS = ("plain", "quiet", "heads", "gguf", "pictures")
 GGUF_KINDS = (
     "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
     "IQ4_XS", "MXFP4",
@@ -42,6 +45,8 @@ class RandomPair:
     draft: str
     reference: Any
     title: str
+    words: tuple[int, int] = (40, 4000)  # tokens that are no special ones
+    sees: bool = False
 
 
 def text_families() -> list[str]:
@@ -55,6 +60,8 @@ def random_pair(numbers: random.Random, folder: Path, families: list[str], varia
     target = folder / "target"
     if variant == "gguf":
         return _of_gguf(numbers, target)
+    if variant == "pictures":
+        return _with_pictures(numbers, folder)
     if variant == "heads":
         family = numbers.choice(sorted(NAMES))
         save_with_head(family, target, vocab_size=TOKENS)
@@ -80,6 +87,26 @@ def _of_gguf(numbers: random.Random, folder: Path) -> RandomPair:
     drafts = numbers.choice(("none", "self", "embedded", "embedded", "other words"))
     draft = _draft(numbers, drafts, folder.parent / "draft", case, [])
     return RandomPair(str(path), draft, None, f"{kind} {case}, draft {drafts}")
+
+
+def _with_pictures(numbers: random.Random, folder: Path) -> RandomPair:
+    """A target that reads pictures, and drafts that see them, too, in as many rows or in others, or do not."""
+    family, other = numbers.choice(sorted(PICTURE_FAMILIES)), numbers.choice(sorted(PICTURE_FAMILIES))
+    target, draft = folder / "target", folder / "draft"
+    save_picture_model(family, target)
+    tokenizer = tokenizer_of(family)
+    kind = numbers.choice(("none", "self", "the target", "another", "another family", "text"))
+    if kind.startswith("another"):
+        save_picture_model(family if kind == "another" else other, draft, seed=1)
+        if kind == "another family":
+            kind = f"of {other}"
+    elif kind == "text":
+        save_tiny_model("llama", draft)
+        tokenizer.save_pretrained(draft)
+    named = {"the target": str(target)}.get(kind, str(draft) if draft.exists() else kind)
+    own = tokenizer.convert_tokens_to_ids("<image>" if family == "idefics3" else TOKEN)
+    reference = random_model(picture_config(family, own))
+    return RandomPair(str(target), named, reference, f"pictures {family}, draft {kind}", (8, 90), sees=True)
 
 
 def _draft(numbers: random.Random, kind: str, folder: Path, family: str, families: list[str]) -> str:

@@ -21,6 +21,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.pictures.encoder import Encode, Features, PictureEncoder
 from engine.model.pictures.picture_families import AS_PADDING, seen_whole
 from engine.model.pictures.picture_files import digest_of, open_picture
+from engine.model.pictures.picture_sizes import MOST_FEATURE_BYTES
 from engine.model.pictures.processors import Reads, open_processor, reads_kind
 from engine.model.pictures.shown import ShownPictures
 from engine.model.pictures.source import PictureSource, source_in_folder, source_in_gguf
@@ -29,7 +30,6 @@ from engine.picture_tokens import MOST_ROWS, is_row, rows_of
 from engine.protocol.pictures import MOST_PICTURES, PICTURE_FAMILIES, Picture
 from engine.protocol.sentences import say
 
-FEATURE_BYTES = 512 << 20  # of pictures of this and other chats, so that none is encoded twice
 LOOKS = 256  # pictures of which it is remembered how they are written
 ROOM = 1.5  # what encoding takes on a GPU, at most, over the weights of the encoder
 SPARE_BYTES = 1 << 30
@@ -56,12 +56,20 @@ class PictureReader:
     """May be asked from any thread how pictures are written, and from the one that computes for what they show."""
 
     def __init__(
-        self, source: PictureSource, dtype: torch.dtype, device: torch.device, check: Callable[[], None] = lambda: None
+        self,
+        source: PictureSource,
+        dtype: torch.dtype,
+        device: torch.device,
+        check: Callable[[], None] = lambda: None,
+        most_bytes: int = MOST_FEATURE_BYTES,
     ) -> None:
-        """`check` may raise while a picture is encoded. Loads nothing yet."""
+        """`check` may raise while a picture is encoded. Loads nothing yet.
+
+        `most_bytes`: of features that are kept, beside those of the text that is read.
+        """
         self._source, self._checkpoint, self._library = source, source.checkpoint, source.library
         self._dtype, self._device, self._check = dtype, device, check
-        self._kind = str(source.checkpoint.config["model_type"])
+        self._kind, self._most_bytes = str(source.checkpoint.config["model_type"]), most_bytes
         self._lock = threading.RLock()
         self._looks: OrderedDict[bytes, Look] = OrderedDict()
         self._features: OrderedDict[int, Features] = OrderedDict()
@@ -151,7 +159,7 @@ class PictureReader:
         found = {first: self._features[first] for first in firsts}
         for first in found:
             self._features.move_to_end(first)
-        while len(self._features) > len(found) and self._held > FEATURE_BYTES:
+        while len(self._features) > len(found) and self._held > self._most_bytes:
             self._features.popitem(last=False)
         return found
 
@@ -188,17 +196,22 @@ class PictureReader:
 
 
 def open_reader(
-    checkpoint: Checkpoint, library: Any, dtype: torch.dtype, device: torch.device, check: Callable[[], None]
+    checkpoint: Checkpoint,
+    library: Any,
+    dtype: torch.dtype,
+    device: torch.device,
+    check: Callable[[], None],
+    most_bytes: int = MOST_FEATURE_BYTES,
 ) -> PictureReader:
     """The reader of a model; raises `ModelError` with the reason where its pictures are not read."""
     kind = str(checkpoint.config["model_type"])
     if checkpoint.metadata:
-        return PictureReader(source_in_gguf(checkpoint, library), dtype, device, check)
+        return PictureReader(source_in_gguf(checkpoint, library), dtype, device, check, most_bytes)
     if not reads_kind(kind):
         raise _without(checkpoint.name, say("it reads text alone"))
     if kind not in PICTURE_FAMILIES:
         raise _without(checkpoint.name, say("how models of its kind do was not compared with transformers yet"))
-    return PictureReader(source_in_folder(checkpoint, library), dtype, device, check)
+    return PictureReader(source_in_folder(checkpoint, library), dtype, device, check, most_bytes)
 
 
 def require_few(pictures: Sequence[Picture]) -> None:

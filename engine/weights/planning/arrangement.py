@@ -41,7 +41,8 @@ class Footprint:
     `states` in layers that keep these instead) and the `buffers` of a pass, the whole `draft` or the copies that draft,
     the `ring` of streamed layers and the `scratch` layer they are decoded into; the `expert_cache`, and the
     `expert_stack` that experts are bound in (see `with_experts`). In RAM: `ram_layers`; `transit`, the ring of layers
-    from SSD (or, while loading, the staging buffer of one layer for the GPU); `snapshots` of states. On SSD: `ssd`.
+    from SSD (or, while loading, the staging buffer of one layer for the GPU); `snapshots` of states; what reading
+    `pictures` takes. On SSD: `ssd`.
     """
 
     layers: int
@@ -58,6 +59,7 @@ class Footprint:
     expert_stack: int = 0
     states: int = 0
     snapshots: int = 0
+    pictures: int = 0
 
     @property
     def device(self) -> int:
@@ -78,7 +80,7 @@ class Footprint:
     @property
     def ram(self) -> int:
         """All of it in RAM; without a GPU, what is there besides the device's."""
-        return self.ram_layers + self.transit + self.snapshots
+        return self.ram_layers + self.transit + self.snapshots + self.pictures
 
 
 def spread(count: int, chosen: int) -> list[bool]:
@@ -149,6 +151,7 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         ssd=_stored(kept["ssd"]),
         states=fixed.states,
         snapshots=LEAST_SNAPSHOTS * fixed.snapshot,
+        pictures=fixed.pictures,
     )
 
 

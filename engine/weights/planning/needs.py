@@ -131,7 +131,8 @@ class ModelNeeds:
     stream have to be prepared first.
     `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads
     all of the prompt while it is there. `kv_form`: of keys and values; `kv_packed`: the numbers of one token that are
-    unpacked for every pass.
+    unpacked for every pass. `encoding_bytes`: while a picture is encoded, before a pass; `feature_bytes`: what that
+    leaves in RAM; 0 where none are read.
     """
 
     codec: Codec
@@ -146,6 +147,8 @@ class ModelNeeds:
     carried_bytes: int = 0
     kv_form: KvForm = "computed"
     kv_packed: int = 0
+    encoding_bytes: int = 0
+    feature_bytes: int = 0
 
     @property
     def is_packed(self) -> bool:
@@ -243,7 +246,8 @@ class Workload:
 class FixedBytes:
     """What is on the device before any layer of the target is; `snapshot`, of both models' states, is in RAM.
 
-    `prompt`: what a pass takes beside `buffers` if layers stream, as it then reads a whole prompt.
+    `prompt`: what a pass takes beside `buffers` if layers stream, as it then reads a whole prompt. `pictures`: what
+    reading them takes in RAM beside all that.
     """
 
     rest: int
@@ -253,6 +257,7 @@ class FixedBytes:
     draft: int
     snapshot: int
     prompt: int = 0
+    pictures: int = 0
 
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
@@ -264,6 +269,8 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on
     nodes, tokens = work.largest + 1, work.context_tokens
     of_chunk = target.shape.pass_bytes(min(PREFILL_ROWS, tokens), slots, logit_rows=1)
     of_tree = target.shape.pass_bytes(nodes, slots, logit_rows=nodes, nodes=nodes) + growth
+    # An encoder is done before the pass begins; on a processor it has its room. None is sure to find any on a GPU.
+    of_encoder = max(0, target.encoding_bytes - (0 if on_gpu else max(of_chunk, of_tree)))
     of_prompt = of_chunk + (target.carried_bytes * tokens if tokens > PREFILL_ROWS else 0)
     return FixedBytes(
         rest=target.rest_bytes,
@@ -273,6 +280,7 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on
         draft=_draft_bytes(draft, work) if draft else _self_draft_bytes(target, work),
         snapshot=target.state.text_bytes + (draft.state.text_bytes if draft else 0),
         prompt=max(of_prompt, of_tree) - max(of_chunk, of_tree),
+        pictures=of_encoder + target.feature_bytes,
     )
 
 

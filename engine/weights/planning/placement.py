@@ -233,6 +233,7 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
         say("layers in RAM"): taken.ram_layers,
         say("layers in transit through RAM"): taken.transit,
         say("snapshots of the context"): taken.snapshots,
+        say("pictures"): taken.pictures,
     }
     if taken.device > room.device and not (room.shared and room.device == room.ram):
         return _short(say("memory") if room.shared else say("GPU memory"), device_parts, room.device)

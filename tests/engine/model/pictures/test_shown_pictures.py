@@ -121,7 +121,7 @@ def test_the_oldest_features_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     its = both("llava")
     _, rows, pictures, looks = text(its)
     its.context(rows, pictures).prefill(rows)
-    monkeypatch.setattr("engine.model.pictures.reader.FEATURE_BYTES", 1)
+    monkeypatch.setattr(its.reader, "_most_bytes", 1)
     firsts = [look.rows[0] for look in looks]
     files = {look.rows[0]: each.data for look, each in zip(looks, pictures, strict=True)}
     its.reader._features_of(firsts[:1], files, [])
