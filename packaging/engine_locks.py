@@ -27,6 +27,7 @@ PACKAGES = (
     "psutil",
     "numpy",
     "numba",
+    "pillow",
     "platformdirs",
     "fastapi",
     "uvicorn",

@@ -40,9 +40,10 @@ turns whole heads, also where config.json says `rotary_dim` (compared here witho
 """
 BESIDE = "| architecture | tried as | difference | same |\n"
 REFUSED = "\n### What is refused\n"
-FOOT = """
-## Pictures
-
+PICTURES = "\n## Pictures\n"
+FOOT = (
+    PICTURES
+    + """
 By the `model_type` of the whole model, in safetensors. Of each a tiny random model with its processor was shown two
 pictures in a text, and the logits behind them were those of transformers' own in float32, read in one pass, in several,
 and layer by layer (`tests/engine/model/pictures`); for Gemma 3, Qwen 3 VL and Qwen 3.5 greedy text was that of
@@ -58,6 +59,26 @@ tiny random model was written as llama.cpp's converter would, and its logits wer
 of, bit for bit in float32 (`tests/engine/model/gguf`). Layers that only predict further tokens are left out, and of a
 model that also reads pictures or sound the file holds the language model alone. What stands above of a family holds
 for its files, too. Other architectures are refused in a sentence.
+
+Pictures are read with the encoder in a file whose name has `mmproj` in it, beside the model's (LM Studio, Unsloth, Jan,
+llama.cpp's cache), in the manifest of a model of Ollama, or in the same file, as Ollama's own have it. Of several the
+one in F16 or BF16 is taken; one for another model is not. By what such a file says is its projector:
+
+| projector | models | in the same file, too |
+|---|---|---|
+| `gemma3` | Gemma 3 | Ollama's |
+| `qwen2vl_merger`, `qwen2.5vl_merger` | Qwen 2 VL, Qwen 2.5 VL | Ollama's 2.5 |
+| `qwen3vl_merger` | Qwen 3 VL, Qwen 3.5, dense and of experts | Ollama's |
+| `pixtral` | Mistral Small 3.1 and later, Ministral 3, Pixtral | Ollama's |
+| `gemma4v` | Gemma 4 with an encoder (E2B, E4B, 26B, 31B) | Ollama's |
+| `glm4v` | GLM 4.5V and 4.6V of experts | |
+| `internvl` | InternVL, where the chat template writes pictures | |
+
+Of each a tiny random model was written as llama.cpp's converter would, and in float32 what it makes of a picture was
+that of the same model in safetensors, bit for bit; but for Pixtral, which is written as Mistral's later models are and
+was not tried. Whole answers were the same, too, of Gemma, Mistral, Qwen 2.5 VL, 3 VL and 3.5
+(`tests/engine/test_gguf_pictures.py`). Pictures are prepared as the published models do it, and llama.cpp does so a
+little otherwise. Other projectors are refused by their name.
 
 {architectures}
 
@@ -106,6 +127,7 @@ Of the architectures that llama.cpp has names for:
 - They only draft for another model: `dflash`, `eagle3`, `gemma4-assistant`.
 - There is a network, but llama.cpp has no more than the name, and nobody writes such files: `gptj`.
 """
+)
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.
 
@@ -149,7 +171,7 @@ def gguf_section() -> str:
 
 def read_table() -> list[Verdict]:
     """The rows of the table in the docs."""
-    rows = TABLE.read_text("utf-8").partition(BESIDE)[0].splitlines()
+    rows = TABLE.read_text("utf-8").partition(PICTURES)[0].splitlines()
     cells = [line.strip("| \n").split(" | ") for line in rows if line.startswith("| ")]
     return [_verdict(row) for row in cells[1:]]
 

@@ -12,6 +12,7 @@ from app.installation.runtime.lock import Lock, LockError, read_lock
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "packaging" / "locks").glob("*/*.json"))
+CALLED = {"PIL": "pillow"}  # packages whose modules are called otherwise
 ON_DEMAND = {"accelerate", "bitsandbytes"}  # a baseline of benchmarks; 4-bit kernels on CUDA
 
 
@@ -32,7 +33,8 @@ def imported() -> frozenset[str]:
                 found |= {name.name.split(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.split(".")[0])
-    return frozenset(name.replace("_", "-") for name in found - set(sys.stdlib_module_names) - {"engine"} - ON_DEMAND)
+    others = found - set(sys.stdlib_module_names) - {"engine"} - ON_DEMAND
+    return frozenset(CALLED.get(name, name).replace("_", "-") for name in others)
 
 
 @pytest.fixture(params=LOCKS, ids=[f"{path.parent.name}-{path.stem}" for path in LOCKS])

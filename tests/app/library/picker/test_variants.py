@@ -68,7 +68,7 @@ def test_variants_are_listed_with_sizes_and_estimates_and_the_best_one_is_chosen
     assert "four bits lose little" in str(tip)
 
 
-def test_another_variant_is_chosen_by_key_downloaded_alone_and_loaded(
+def test_another_variant_is_chosen_by_key_downloaded_with_its_encoder_and_loaded(
     desk: Desk, hub: Hub, shelf: None, cache: Path
 ) -> None:
     chosen(desk)
@@ -81,8 +81,8 @@ def test_another_variant_is_chosen_by_key_downloaded_alone_and_loaded(
     desk.wait(lambda: bool(desk.asked))
     assert desk.asked == [LoadOptions(f"{REPO}:Q8_0", "none")]
     names = {path.name for path in cache.rglob("snapshots/*/*")}
-    assert names == {"Tiny-Q8_0.gguf"}
-    assert {each.path.rpartition("/")[2] for each in hub.requests if each.server == "cdn"} == {"Tiny-Q8_0.gguf"}
+    assert names == {"Tiny-Q8_0.gguf", "mmproj-F16.gguf"}
+    assert {each.path.rpartition("/")[2] for each in hub.requests if each.server == "cdn"} == names
     desk.wait(lambda: any("here" in line for line in variants(desk)))
     desk.dialog.go_to(Page.MODELS)
     desk.choose(f"{REPO}:Q8_0")
