@@ -9,14 +9,13 @@ from engine.errors import Cancellation
 from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
+from engine.loading.sights import Write
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
-from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool
 from engine.text.grammars.constrained_answer import check_constraint
-from engine.text.picture_text import PictureText
 from engine.text.prompt import Prompt, pictures_of, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 from engine.trial import rehearse, trial_answers
@@ -150,7 +149,7 @@ class Engine:
         return write_prompt(self._loaded.pair.tokenizer, chat, tools, values, written)
 
     @property
-    def write_pictures(self) -> Callable[[Sequence[Picture]], Sequence[PictureText]]:
+    def write_pictures(self) -> Write:
         """Tells how pictures are written in a prompt; may be asked from any thread, whatever runs.
 
         It raises `InputError` for what is no picture, or where the target reads none.

@@ -16,6 +16,9 @@ from engine.text.picture_text import PictureText
 from engine.text.tokenizer import Tokenizer
 from engine.weights.planning.placement import Plan
 
+Write = Callable[[Sequence[Picture]], Sequence[PictureText]]
+"""Tells how pictures stand in a prompt, in their order."""
+
 SHARE = 1 / 16  # of the RAM that a plan leaves free
 
 
