@@ -9,7 +9,7 @@ from engine.errors import Cancellation
 from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
-from engine.loading.sights import Write
+from engine.loading.picture_readers import WritePictures
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
@@ -149,7 +149,7 @@ class Engine:
         return write_prompt(self._loaded.pair.tokenizer, chat, tools, values, written)
 
     @property
-    def write_pictures(self) -> Write:
+    def write_pictures(self) -> WritePictures:
         """Tells how pictures are written in a prompt; may be asked from any thread, whatever runs.
 
         It raises `InputError` for what is no picture, or where the target reads none.

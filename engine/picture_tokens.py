@@ -4,11 +4,22 @@ So whatever compares texts token by token, from the cache of a chat to files of 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 FIRST = 1 << 62  # far above any vocabulary, and still an int64
 ROW_BITS = 16
 DIGEST_BITS = 46
 MOST_ROWS = 1 << ROW_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPicture:
+    """How a picture stands in a prompt: `mark`, by the template, becomes `text`, each `token` in it one of `rows`."""
+
+    mark: str
+    text: str
+    token: int
+    rows: range
 
 
 def rows_of(digest: bytes, count: int) -> range:

@@ -1,11 +1,14 @@
 """How this program starts others of its own, which do work beside the window: their command lines and environment."""
 
+import faulthandler
 import logging
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, cast
 
 from app.system.background import Stop
 from app.system.bundle import is_frozen, root
@@ -30,6 +33,21 @@ def limit_memory(address_bytes: int) -> None:
         import resource  # noqa: PLC0415
 
         resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
+
+
+@contextmanager
+def answering(seconds: float, address_bytes: int) -> Iterator[BinaryIO]:
+    """For such a program itself: yields where its answer goes; what libraries print goes nowhere.
+
+    It ends after so many seconds, if nobody else ends it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)  # from a thread that needs no Python
+    limit_memory(address_bytes)
+    with os.fdopen(os.dup(1), "wb") as answer:
+        os.dup2(nowhere, 1)
+        yield answer
 
 
 def answer_of(words: Sequence[str], content: Content, seconds: float, stop: Stop) -> bytes:

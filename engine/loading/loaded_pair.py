@@ -30,12 +30,12 @@ from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
+from engine.loading.picture_readers import PictureReaders, readers_of
 from engine.loading.planning import mixture_of
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import FirstPasses, require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
 from engine.loading.rates import remember_answer
-from engine.loading.sights import Sights, sights_of
 from engine.loading.store import cache_root, compiled_folder
 from engine.loading.ways import small_trees
 from engine.model.checkpoint import Checkpoint
@@ -94,7 +94,7 @@ class LoadedPair:
     learned: Learned
     limit: TreeLimit
     texts: KeptTexts
-    pictures: Sights
+    pictures: PictureReaders
     translation: Translation | None = None
     merged: HeadContext | None = None
     routing: RoutingRecord | None = None
@@ -340,7 +340,7 @@ def _load(
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit,
             KeptTexts(0) if texts is None else texts,
-            sights_of(pair, target, draft, cancellation.check, plan), translation, heads,
+            readers_of(pair, target, draft, cancellation.check, plan), translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip

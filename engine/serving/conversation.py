@@ -1,5 +1,6 @@
 """A conversation put together from what clients send: every API cuts its turns in another way."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, Protocol
@@ -131,13 +132,13 @@ class TextPart(Asked):
     text: Text
 
 
-class PicturePart(Asked):
+class PicturePart(Asked, ABC):
     """A part of a message that shows a picture, in the words of an API."""
 
     @property
+    @abstractmethod
     def sent(self) -> SentPicture:
         """The picture as it came."""
-        raise NotImplementedError
 
 
 class HasText(Protocol):

@@ -61,7 +61,7 @@ def _require_fit(characters: int) -> None:
 
 PictureUrl = Annotated[str, AfterValidator(_require_data_url)]
 """A data: URL with base64."""
-PictureText = Annotated[str, AfterValidator(_require_base64)]
+Base64 = Annotated[str, AfterValidator(_require_base64)]
 """Base64 alone."""
 
 

@@ -1,24 +1,15 @@
 """Pictures in a conversation that is written out: where they stand, and which tokens of the prompt are theirs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.errors import InputError
+from engine.picture_tokens import WrittenPicture
 from engine.protocol.messages import ChatMessage
 from engine.protocol.sentences import say
 
 ANOTHER = say("Leave the pictures out, or choose another model.")
-
-
-@dataclass(frozen=True, slots=True)
-class PictureText:
-    """How a picture is written: the template's `mark` becomes `text`, in which every `token` is one of `rows`."""
-
-    mark: str
-    text: str
-    token: int
-    rows: range
 
 
 def marked(message: ChatMessage, mark: str) -> ChatMessage:
@@ -50,7 +41,7 @@ def in_parts(turn: dict[str, Any], mark: str, is_always: bool = False) -> dict[s
     return turn | {"content": parts}
 
 
-def with_pictures(text: str, pictures: Sequence[PictureText]) -> str:
+def with_pictures(text: str, pictures: Sequence[WrittenPicture]) -> str:
     """What a template wrote, with the text of every picture in place of its mark.
 
     Raises `InputError` where the template did not write as many marks as there are pictures.
@@ -63,7 +54,7 @@ def with_pictures(text: str, pictures: Sequence[PictureText]) -> str:
     return before + "".join(picture.text + text for picture, text in zip(pictures, behind, strict=True))
 
 
-def with_rows(tokens: Iterable[int], pictures: Sequence[PictureText]) -> list[int]:
+def with_rows(tokens: Iterable[int], pictures: Sequence[WrittenPicture]) -> list[int]:
     """The tokens of such a text, with the rows of all pictures; raises `InputError` where the text has not all."""
     if not pictures:
         return list(tokens)

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.errors import InputError, TooLong
-from engine.picture_tokens import is_row, without_rows
+from engine.picture_tokens import WrittenPicture, is_row, without_rows
 from engine.protocol.messages import ChatMessage, Count, Counted, TemplateValues
 from engine.protocol.pictures import Picture
 from engine.protocol.sentences import Amount, say
 from engine.protocol.tools import Tool
-from engine.text.picture_text import PictureText
 from engine.text.reasoning import Sign
 from engine.text.text_stream import ReasoningStream, TextStream
 from engine.text.tokenizer import Tokenizer
@@ -45,7 +44,7 @@ def write_prompt(
     chat: Sequence[ChatMessage],
     tools: Sequence[Tool] = (),
     values: TemplateValues = (),
-    written: Sequence[PictureText] = (),
+    written: Sequence[WrittenPicture] = (),
 ) -> Prompt:
     """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer.
 
@@ -79,7 +78,7 @@ def count_tokens(
     tokenizer: Tokenizer,
     question: Count,
     context_tokens: int,
-    write: Callable[[Sequence[Picture]], Sequence[PictureText]],
+    write: Callable[[Sequence[Picture]], Sequence[WrittenPicture]],
 ) -> Counted:
     """How many tokens a prompt and texts have; a conversation that cannot be answered counts as 0.
 

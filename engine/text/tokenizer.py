@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.errors import InputError
+from engine.picture_tokens import WrittenPicture
 from engine.protocol.messages import ChatMessage, TemplateValues
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
@@ -28,7 +29,7 @@ from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.infill_marks import Part, find_marks
-from engine.text.picture_text import PictureText, in_parts, marked, with_pictures, with_rows
+from engine.text.picture_text import in_parts, marked, with_pictures, with_rows
 from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
 from engine.text.template_renderer import TemplateRefusal, shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
@@ -263,7 +264,7 @@ class Tokenizer:
         return self.vocabulary.get(self._special_names.get(name, ""))
 
     def encode_chat(
-        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), pictures: Sequence[PictureText] = ()
+        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = (), pictures: Sequence[WrittenPicture] = ()
     ) -> list[int]:
         """The prompt for an answer to the last message, written by the model's own chat template.
 
@@ -278,7 +279,7 @@ class Tokenizer:
         messages: Sequence[ChatMessage],
         tools: Sequence[Tool] = (),
         values: TemplateValues = (),
-        pictures: Sequence[PictureText] = (),
+        pictures: Sequence[WrittenPicture] = (),
     ) -> EncodedChat:
         """The prompt in two parts, up to where the answer begins and the answer to continue, and its reasoning.
 

@@ -51,7 +51,7 @@ def refusal(path: Path) -> str:
 
 def features(reader: PictureReader) -> Features:
     shown = picture(0)
-    first = reader.look(shown).rows[0]
+    first = reader.written(shown).rows[0]
     return reader._features_of([first], {first: shown.data}, [])[first]
 
 

@@ -4,18 +4,15 @@ pypdf is Python alone, and a hostile file can keep it busy for minutes, have it 
 thread run meanwhile. Here time and memory are limited, and whoever started the program may end it at any time.
 """
 
-import faulthandler
 import io
 import logging
-import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from app.system import json_text as json
-from app.system.own_program import limit_memory
+from app.system.own_program import answering
 
 MOST_PAGES = 3000
 _MEMORY_BYTES = 1 << 30  # of addresses; three thousand pages in 60 MiB take a third of it
@@ -70,13 +67,7 @@ def _pages(reader: Any, most_characters: int) -> Iterator[Told]:
 def main(words: Sequence[str]) -> int:
     """Tell of the file that is read from stdin; `words`: the most characters, and the most seconds."""
     most_characters, seconds = int(words[0]), float(words[1])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    # Ends the process where nobody else does, from a thread that needs no Python.
-    faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-    limit_memory(_MEMORY_BYTES)
-    with os.fdopen(os.dup(1), "wb") as lines:
-        os.dup2(nowhere, 1)  # what libraries print must not stand among the lines
+    with answering(seconds, _MEMORY_BYTES) as lines:
         for line in lines_of(sys.stdin.buffer.read(), most_characters):
             lines.write(json.dumps(asdict(line)).encode() + b"\n")
             lines.flush()

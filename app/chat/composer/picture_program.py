@@ -5,9 +5,6 @@ and what comes out is encoded anew: upright, no larger than models look at, and 
 such as where it was taken.
 """
 
-import faulthandler
-import os
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +15,7 @@ from PySide6.QtGui import QColor, QColorSpace, QImage, QImageReader, QImageWrite
 
 from app.chat.history.picture_kinds import kind_of
 from app.system import json_text as json
-from app.system.own_program import limit_memory
+from app.system.own_program import answering
 
 MOST_SIDE = 2048  # pixels
 MOST_KEPT_BYTES = 6 << 20
@@ -133,13 +130,7 @@ def _written(image: QImage, kind: str, quality: int = -1) -> bytes:
 def main(words: Sequence[str]) -> int:
     """Decode what is read from stdin; `words`: the most seconds, and of pixels the width and height."""
     seconds, size = float(words[0]), [int(each) for each in words[1:3]]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    # Ends the process where nobody else does, from a thread that needs no Python.
-    faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-    limit_memory(_MEMORY_BYTES)
-    with os.fdopen(os.dup(1), "wb") as answer:
-        os.dup2(nowhere, 1)  # what libraries print must not stand in the answer
+    with answering(seconds, _MEMORY_BYTES) as answer:
         content = sys.stdin.buffer.read()
         told, kept = kept_of_pixels(content, *size) if size else kept_of(content)
         answer.write(json.dumps(asdict(told)).encode() + b"\n" + kept)

@@ -7,7 +7,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.protocol.pictures import PICTURE_FAMILIES
 
 MOST_FEATURE_BYTES = 512 << 20  # of pictures of this and other chats, so that none is encoded twice
-MOST_ROWS = 4096  # of the largest picture that memory is kept for: 3 to 4 million pixels, as large as the window sends
+MOST_ROWS = 4096  # of the largest picture that memory is kept for; most models read what is shown them in fewer
 USUAL_WIDTH, USUAL_PATCH, USUAL_MERGE = 1280, 14, 2  # where config.json tells nothing
 MOST_WIDTH, MOST_SIDE, MOST_LEVELS = 1 << 14, 1 << 12, 16
 STREAM_COPIES, INNER_COPIES = 10, 3  # of each patch, at the peak of a layer; `PATCH_BYTES` of each of its pixels

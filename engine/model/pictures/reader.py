@@ -26,29 +26,23 @@ from engine.model.pictures.processors import Reads, open_processor, reads_kind
 from engine.model.pictures.shown import ShownPictures
 from engine.model.pictures.source import PictureSource, source_in_folder, source_in_gguf
 from engine.model.weight_loader import NO_MEMORY
-from engine.picture_tokens import MOST_ROWS, is_row, rows_of
+from engine.picture_tokens import MOST_ROWS, WrittenPicture, is_row, rows_of
 from engine.protocol.pictures import MOST_PICTURES, PICTURE_FAMILIES, Picture
 from engine.protocol.sentences import say
 
-LOOKS = 256  # pictures of which it is remembered how they are written
+MOST_KNOWN = 256  # pictures of which it is remembered how they are written
 ROOM = 1.5  # what encoding takes on a GPU, at most, over the weights of the encoder
 SPARE_BYTES = 1 << 30
 
-Encoded = Callable[[int, int], None]
+OnLayer = Callable[[int, int], None]
 """(picture, pictures): a layer of the encoder begins, for the one of this number, from 1, of so many of a text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How a picture stands in the text: `mark` becomes `text`, in which every `token` is one of `rows`.
+class _Known:
+    """A picture that was opened before; `sizes`: what tells where its rows stand for a rotary embedding."""
 
-    `sizes`: what tells where its rows stand for a rotary embedding that knows of pictures.
-    """
-
-    mark: str
-    text: str
-    token: int
-    rows: range
+    written: WrittenPicture
     sizes: Mapping[str, Tensor]
 
 
@@ -71,34 +65,37 @@ class PictureReader:
         self._dtype, self._device, self._check = dtype, device, check
         self._kind, self._most_bytes = str(source.checkpoint.config["model_type"]), most_bytes
         self._lock = threading.RLock()
-        self._looks: OrderedDict[bytes, Look] = OrderedDict()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._features: OrderedDict[int, Features] = OrderedDict()
         self._picture = (0, 0)  # which is encoded, of how many
         self._began = 0.0
-        self.on_layer: Encoded | None = None
+        self.on_layer: OnLayer | None = None
         self.seconds = 0.0
         """How long pictures were encoded, ever."""
 
-    def look(self, picture: Picture) -> Look:
-        """How a picture is written; raises `InputError`, or `ModelError` where the model cannot."""
+    def written(self, picture: Picture) -> WrittenPicture:
+        """How a picture stands in a prompt; raises `InputError`, or `ModelError` where the model cannot read it."""
+        return self._opened(picture).written
+
+    def _opened(self, picture: Picture) -> _Known:
         digest = digest_of(picture.data)
         with self._lock:
-            known = self._looks.get(digest)
+            known = self._known.get(digest)
             if known is None:
-                known = self._looks[digest] = self._looked(picture.data, digest)
-                while len(self._looks) > LOOKS:
-                    self._looks.popitem(last=False)
-            self._looks.move_to_end(digest)
+                known = self._known[digest] = self._open(picture.data, digest)
+                while len(self._known) > MOST_KNOWN:
+                    self._known.popitem(last=False)
+            self._known.move_to_end(digest)
             return known
 
     def shown(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> ShownPictures:
         """What a network is given that reads `tokens`, which have the rows of these pictures, in their order."""
-        looks = [self.look(picture) for picture in pictures]
-        files = {look.rows[0]: picture.data for look, picture in zip(looks, pictures, strict=True)}
+        opened = [self._opened(picture) for picture in pictures]
+        files = {each.written.rows[0]: picture.data for each, picture in zip(opened, pictures, strict=True)}
         is_of_picture = torch.tensor([is_row(token) for token in tokens])
         waiting: list[int] = []
         try:
-            positions = self._encoder.positions(is_of_picture, [look.sizes for look in looks])
+            positions = self._encoder.positions(is_of_picture, [each.sizes for each in opened])
         except CONFIG_FAULTS as error:  # of a template that writes pictures as no text of its kind has them
             raise _failed(self._checkpoint.name, error) from error
         return ShownPictures(
@@ -117,7 +114,7 @@ class PictureReader:
         with self._lock:
             return PictureEncoder(self._checkpoint, self._source.weights, self._dtype)
 
-    def _looked(self, data: bytes, digest: bytes) -> Look:
+    def _open(self, data: bytes, digest: bytes) -> _Known:
         text, given = self._read(data)
         token = self._encoder.token
         count = list(self._library.encode(text, add_special_tokens=False)).count(token)
@@ -127,7 +124,7 @@ class PictureReader:
                 say("Make the picture smaller, or choose another model."),
             )
         sizes = {name: value for name, value in given.items() if name in self._encoder.sizes}
-        return Look(self._processor.mark, text, token, rows_of(digest, count), sizes)
+        return _Known(WrittenPicture(self._processor.mark, text, token, rows_of(digest, count)), sizes)
 
     def _read(self, data: bytes) -> tuple[str, Mapping[str, Tensor]]:
         with open_picture(data) as picture:

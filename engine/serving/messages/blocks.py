@@ -23,7 +23,7 @@ from engine.serving.conversation import (
     told_in,
 )
 from engine.serving.endpoints.sampling_fields import Asked
-from engine.serving.pictures import PictureText, SentPicture
+from engine.serving.pictures import Base64, SentPicture
 
 FAILED = "Error: "  # chat templates know no other way to say so
 
@@ -64,7 +64,7 @@ class PictureSource(Asked):
 
     type: Literal["base64"]
     media_type: Name | None = None
-    data: PictureText
+    data: Base64
 
 
 class ImageBlock(PicturePart):

@@ -14,9 +14,9 @@ from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, MOST_TOOLS, Name, Text
 from engine.serving.conversation import Conversation, Told
 from engine.serving.endpoints.sampling_fields import Asked
-from engine.serving.pictures import PictureText, SentPicture
+from engine.serving.pictures import Base64, SentPicture
 
-Images = Annotated[list[PictureText], Field(max_length=MOST_PARTS, fail_fast=True)]
+Images = Annotated[list[Base64], Field(max_length=MOST_PARTS, fail_fast=True)]
 """Pictures, which stand before the text."""
 
 

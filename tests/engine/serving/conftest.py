@@ -7,7 +7,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import ollama
 import pytest
+from anthropic import Anthropic
 from openai import OpenAI
 
 from engine.engine import Engine
@@ -41,6 +43,17 @@ class Running:
     def openai(self) -> OpenAI:
         """A client as people use it, which gives up at the first error."""
         return OpenAI(base_url=f"{self.address}/v1", api_key="none", max_retries=0, timeout=PATIENCE_SECONDS)
+
+    def claude(self) -> Anthropic:
+        """The same of another maker."""
+        return Anthropic(base_url=self.address, api_key="none", max_retries=0, timeout=PATIENCE_SECONDS)
+
+    @contextmanager
+    def llama(self) -> Iterator[ollama.Client]:
+        """And the third."""
+        client = ollama.Client(host=self.address, timeout=PATIENCE_SECONDS)
+        yield client
+        client._client.close()
 
     def answer(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> list[Event]:
         """The events of an answer that the window asks for, in its turn."""

@@ -268,15 +268,14 @@ def http(running: Running) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def claude(running: Running) -> Iterator[Anthropic]:
-    with Anthropic(base_url=running.address, api_key="none", max_retries=0, timeout=PATIENCE_SECONDS) as client:
+    with running.claude() as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def llama(running: Running) -> Iterator[ollama.Client]:
-    client = ollama.Client(host=running.address, timeout=PATIENCE_SECONDS)
-    yield client
-    client._client.close()
+    with running.llama() as client:
+        yield client
 
 
 @pytest.fixture

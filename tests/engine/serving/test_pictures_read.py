@@ -47,15 +47,14 @@ def seeing(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
 
 @pytest.fixture(scope="module")
 def claude(seeing: Running) -> Iterator[Anthropic]:
-    with Anthropic(base_url=seeing.address, api_key="none", max_retries=0, timeout=PATIENCE_SECONDS) as client:
+    with seeing.claude() as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def llama(seeing: Running) -> Iterator[ollama.Client]:
-    client = ollama.Client(host=seeing.address, timeout=PATIENCE_SECONDS)
-    yield client
-    client._client.close()
+    with seeing.llama() as client:
+        yield client
 
 
 def in_chat(data: str) -> list[Any]:

@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import InputError
+from engine.picture_tokens import WrittenPicture
 from engine.protocol.messages import ChatMessage
 from engine.protocol.pictures import Picture
-from engine.text.picture_text import PictureText, in_parts, marked, with_pictures, with_rows
+from engine.text.picture_text import in_parts, marked, with_pictures, with_rows
 
 MARK = "\ue000"
 
 
-def shown(*rows: range) -> list[PictureText]:
-    return [PictureText("<img>", "[" + "#" * len(each) + "]", 7, each) for each in rows]
+def shown(*rows: range) -> list[WrittenPicture]:
+    return [WrittenPicture("<img>", "[" + "#" * len(each) + "]", 7, each) for each in rows]
 
 
 @pytest.mark.parametrize(

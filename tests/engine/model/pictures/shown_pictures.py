@@ -14,8 +14,9 @@ from torch import Tensor
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import Network
-from engine.model.pictures.reader import Look, PictureReader, open_reader
+from engine.model.pictures.reader import PictureReader, open_reader
 from engine.model.streamable_network import load_layerwise
+from engine.picture_tokens import WrittenPicture
 from engine.protocol.pictures import Picture
 from engine.text.tokenizer import Tokenizer
 from tests.engine.family_models import random_model
@@ -39,12 +40,12 @@ class Both:
         made.show(self.reader.shown(rows, pictures))
         return made
 
-    def expected(self, tokens: Sequence[int], looks: Sequence[Look]) -> Tensor:
+    def expected(self, tokens: Sequence[int], written: Sequence[WrittenPicture]) -> Tensor:
         """transformers' own logits [tokens, vocabulary] of a text with the random pictures of `text`."""
         given = [self.reader._processor.read(random_image(seed, *size))[1] for seed, size in enumerate(SIZES)]
         known = inspect.signature(type(self.model).forward).parameters
         taken = {name: joined([each[name] for each in given]) for name in given[0] if name in known}
-        types = torch.tensor([[int(token == looks[0].token) for token in tokens]])
+        types = torch.tensor([[int(token == written[0].token) for token in tokens]])
         kinds = next((name for name in ("mm_token_type_ids", "token_type_ids") if name in known), None)
         others = {kinds: types} if kinds else {}
         with torch.no_grad():
@@ -84,14 +85,14 @@ def _loaded(checkpoint: Checkpoint) -> Network:
             return found
 
 
-def text(its: Both) -> tuple[list[int], list[int], list[Picture], list[Look]]:
+def text(its: Both) -> tuple[list[int], list[int], list[Picture], list[WrittenPicture]]:
     """A text with two pictures: as transformers reads it, with the rows of pictures, and these."""
     pictures = [picture(seed, *size) for seed, size in enumerate(SIZES)]
-    looks = [its.reader.look(each) for each in pictures]
+    written = [its.reader.written(each) for each in pictures]
     read, rows = list[int](), list[int]()
-    for begin, look in zip((20, 30), looks, strict=True):
+    for begin, each in zip((20, 30), written, strict=True):
         words = [1, *range(begin, begin + 3)]
-        read += [*words, *[look.token] * len(look.rows)]
-        rows += [*words, *look.rows]
+        read += [*words, *[each.token] * len(each.rows)]
+        rows += [*words, *each.rows]
     end = [40, 41, 42, 43, 44, 45, 46]
-    return read + end, rows + end, pictures, looks
+    return read + end, rows + end, pictures, written

@@ -9,8 +9,8 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
+from engine.loading.picture_readers import feature_bytes
 from engine.loading.planning import Question, plan_pair
-from engine.loading.sights import feature_bytes
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.pictures.picture_sizes import MOST_FEATURE_BYTES, MOST_ROWS, PictureSizes, picture_sizes
 from engine.weights.planning.machine import GIB, MIB, Memory

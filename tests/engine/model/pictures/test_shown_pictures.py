@@ -29,8 +29,8 @@ def in_small_passes(context: Context) -> None:
 @pytest.mark.parametrize("kind", sorted(PICTURE_FAMILIES))
 def test_a_text_with_pictures_has_the_logits_of_transformers(kind: str) -> None:
     its = both(kind)
-    read, rows, pictures, looks = text(its)
-    expected = its.expected(read, looks)[-LAST:]
+    read, rows, pictures, written = text(its)
+    expected = its.expected(read, written)[-LAST:]
     for one_pass, prepare in ((False, lambda _context: None), (False, in_small_passes), (True, in_small_passes)):
         context = its.context(rows, pictures, one_pass=one_pass)
         prepare(context)
@@ -74,9 +74,9 @@ def test_a_second_turn_reads_only_what_is_new_and_other_pictures_anew() -> None:
 
 def test_a_picture_that_is_read_as_a_whole_is_never_cut() -> None:
     its = both("gemma3")
-    _, rows, pictures, looks = text(its)
+    _, rows, pictures, written = text(its)
     context = its.context(rows, pictures)
-    begin = rows.index(looks[0].rows[0])
+    begin = rows.index(written[0].rows[0])
     context.prefill(rows[: begin + 4])
     assert context.common(rows) == begin
     shown = its.reader.shown(rows, pictures)
@@ -84,8 +84,8 @@ def test_a_picture_that_is_read_as_a_whole_is_never_cut() -> None:
         ends = shown.ends(rows, 0, size)
         assert ends[-1] == len(rows)
         assert ends == sorted(set(ends))
-        for first in (rows.index(look.rows[0]) for look in looks):
-            assert not any(first < end < first + len(looks[0].rows) for end in ends)
+        for first in (rows.index(each.rows[0]) for each in written):
+            assert not any(first < end < first + len(written[0].rows) for end in ends)
 
 
 def test_a_stop_while_a_picture_is_encoded_ends_the_pass_and_leaves_nothing() -> None:
@@ -119,11 +119,11 @@ def test_features_are_kept_for_the_next_question_and_weights_are_not(monkeypatch
 
 def test_the_oldest_features_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     its = both("llava")
-    _, rows, pictures, looks = text(its)
+    _, rows, pictures, written = text(its)
     its.context(rows, pictures).prefill(rows)
     monkeypatch.setattr(its.reader, "_most_bytes", 1)
-    firsts = [look.rows[0] for look in looks]
-    files = {look.rows[0]: each.data for look, each in zip(looks, pictures, strict=True)}
+    firsts = [each.rows[0] for each in written]
+    files = {its_rows.rows[0]: each.data for its_rows, each in zip(written, pictures, strict=True)}
     its.reader._features_of(firsts[:1], files, [])
     assert list(its.reader._features) == firsts[:1]
 

@@ -10,20 +10,20 @@ from engine.model.context import Context, SharedContext
 from engine.model.heads.head_context import HeadContext
 from engine.model.network import Network
 from engine.model.pictures.picture_sizes import MOST_FEATURE_BYTES
-from engine.model.pictures.reader import Encoded, PictureReader, open_reader, require_few
+from engine.model.pictures.reader import OnLayer, PictureReader, open_reader, require_few
+from engine.picture_tokens import WrittenPicture
 from engine.protocol.pictures import Picture
-from engine.text.picture_text import PictureText
 from engine.text.tokenizer import Tokenizer
 from engine.weights.planning.placement import Plan
 
-Write = Callable[[Sequence[Picture]], Sequence[PictureText]]
+WritePictures = Callable[[Sequence[Picture]], Sequence[WrittenPicture]]
 """Tells how pictures stand in a prompt, in their order."""
 
 SHARE = 1 / 16  # of the RAM that a plan leaves free
 
 
-class Sights:
-    """What target and draft read of pictures. May be asked from any thread how pictures are written."""
+class PictureReaders:
+    """Those of a target and its draft, as far as they have any; any thread may ask how pictures are written."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Sights:
         return sum(reader.seconds for reader in self._readers) - self._seconds_before
 
     @contextmanager
-    def told(self, encoding: Encoded) -> Iterator[None]:
+    def told(self, encoding: OnLayer) -> Iterator[None]:
         """While it is open, `encoding` is called at every layer of an encoder."""
         for reader in self._readers:
             reader.on_layer = encoding
@@ -60,15 +60,14 @@ class Sights:
         """Why the target reads no pictures; empty where it does."""
         return self._target.message if isinstance(self._target, ModelError) else ""
 
-    def write(self, pictures: Sequence[Picture]) -> list[PictureText]:
+    def write(self, pictures: Sequence[Picture]) -> list[WrittenPicture]:
         """How pictures stand in a prompt; raises `InputError` for those that cannot be read."""
         if not pictures:
             return []
         if isinstance(self._target, ModelError):
             raise InputError(self._target.message, self._target.hint)
         require_few(pictures)
-        looks = [self._target.look(picture) for picture in pictures]
-        return [PictureText(look.mark, look.text, look.token, look.rows) for look in looks]
+        return [self._target.written(picture) for picture in pictures]
 
     def show(self, target: Context, draft: Context | None, tokens: Sequence[int], pictures: Sequence[Picture]) -> bool:
         """Show both the pictures whose rows are among `tokens`; returns whether the draft reads these rows."""
@@ -92,12 +91,14 @@ class Sights:
         assert self._draft is not None, "asked of a draft that reads pictures"
         assert isinstance(self._target, PictureReader), "it has read them"
         try:
-            return all(self._draft.look(each).rows == self._target.look(each).rows for each in pictures)
+            return all(self._draft.written(each).rows == self._target.written(each).rows for each in pictures)
         except InputError:
             return False
 
 
-def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callable[[], None], plan: Plan) -> Sights:
+def readers_of(
+    pair: Pair, target: Context, draft: Context | None, check: Callable[[], None], plan: Plan
+) -> PictureReaders:
     """The readers of a pair, which keep as many features as there is room for beside what is planned.
 
     `check` may raise while a picture is encoded.
@@ -107,13 +108,13 @@ def sights_of(pair: Pair, target: Context, draft: Context | None, check: Callabl
         own = _reader(pair.target, pair.tokenizer, target.network, check, most)
     except ModelError as error:
         # Without its traceback, whose frames hold the networks.
-        return Sights(ModelError(error.message, error.hint))
+        return PictureReaders(ModelError(error.message, error.hint))
     if draft is None or pair.draft is None or not _reads_alone(draft) or pair.intersection is not None:
-        return Sights(own)
+        return PictureReaders(own)
     try:
-        return Sights(own, _reader(pair.draft, pair.tokenizer, draft.network, check, most))
+        return PictureReaders(own, _reader(pair.draft, pair.tokenizer, draft.network, check, most))
     except ModelError:
-        return Sights(own)
+        return PictureReaders(own)
 
 
 def feature_bytes(plan: Plan) -> int:
