@@ -69,7 +69,7 @@ one in F16 or BF16 is taken; one for another model is not. By what such a file s
 | `gemma3` | Gemma 3 | Ollama's |
 | `qwen2vl_merger`, `qwen2.5vl_merger` | Qwen 2 VL, Qwen 2.5 VL | Ollama's 2.5 |
 | `qwen3vl_merger` | Qwen 3 VL, Qwen 3.5, dense and of experts | Ollama's |
-| `pixtral` | Mistral Small 3.1 and later, Ministral 3, Pixtral | Ollama's |
+| `pixtral` | Mistral Small 3.1 and later, Ministral 3; Pixtral, which was not tried | Ollama's |
 | `gemma4v` | Gemma 4 with an encoder (E2B, E4B, 26B, 31B) | Ollama's |
 | `glm4v` | GLM 4.5V and 4.6V of experts | |
 | `internvl` | InternVL, where the chat template writes pictures | |
