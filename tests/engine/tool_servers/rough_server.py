@@ -20,14 +20,16 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 def send(**message: Any) -> None:
     """A message to the client."""
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
 
 
 def ask(method: str) -> dict[str, Any]:
     """What the client answers to a request of the server."""
     send(id=method, method=method, params=REQUESTS[method])
-    while (answer := json.loads(sys.stdin.readline())).get("id") != method:
-        pass
+    answer: dict[str, Any] = {}
+    while answer.get("id") != method:
+        answer = json.loads(sys.stdin.readline())
     return answer
 
 
@@ -80,13 +82,13 @@ def main() -> None:
         case "deaf":
             sys.stdin.read()
         case "dies":
-            print("cannot go on:", *WORDS, file=sys.stderr)
+            sys.stderr.write(f"cannot go on: {' '.join(WORDS)}\n")
             sys.exit(3)
         case "floods":
             while True:
                 sys.stdout.write("x" * 100_000)
         case "greets":
-            print("Welcome! Listening on stdio.")
+            sys.stdout.write("Welcome! Listening on stdio.\n")
         case "hangs":
             Path(WORDS[0]).write_text(str(os.getpid()), encoding="utf-8")
         case "stays":  # whatever happens, with a child

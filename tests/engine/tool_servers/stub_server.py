@@ -93,7 +93,8 @@ def variables() -> str:
 @server.tool(structured_output=False)
 def die() -> str:
     """Ends its process with a last word."""
-    print("killed by a tool", file=sys.stderr, flush=True)
+    sys.stderr.write("killed by a tool\n")
+    sys.stderr.flush()
     os._exit(7)
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 
@@ -37,7 +38,7 @@ def test_a_server_that_dies_at_once_is_told_with_its_last_words() -> None:
 @pytest.mark.parametrize(
     ("server", "reason", "hint"),
     [
-        (ProgramServer("no-such-program-here"), "There is no program 'no-such-program-here'.", "Install it, or give its full path."),
+        (ProgramServer("no-such-one"), "There is no program 'no-such-one'.", "Install it, or give its full path."),
         (ProgramServer("/nowhere/at/all"), "There is no program '/nowhere/at/all'.", ""),
         (ProgramServer(sys.executable, folder="/nowhere"), "There is no folder '/nowhere'.", ""),
         (ProgramServer("/"), "'/' may not be run.", ""),
@@ -138,9 +139,9 @@ def is_gone(pid: int) -> bool:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
-            if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
                 return True
-        except (FileNotFoundError, ProcessLookupError):
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.01)
     return False

@@ -24,7 +24,7 @@ from engine.protocol.tool_servers import (
     from_line,
     to_line,
 )
-from tests.engine.tool_servers.asked import FOLDER, STUB, Program, program, rough
+from tests.engine.tool_servers.asked import STUB, Program, program, rough
 from tests.engine.tool_servers.test_connection import is_gone
 
 ROOT = Path(__file__).parents[3]
@@ -138,7 +138,6 @@ time.sleep(600)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are looked up in /proc")
 def test_servers_end_when_the_window_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     words = [sys.executable, "-c", WINDOW]
@@ -163,4 +162,3 @@ def test_a_python_without_the_package_says_so(tmp_path: Path) -> None:
     told = from_line(done.stdout)
     assert isinstance(told, Unable)
     assert told.reason == "The installed engine is too old for tools of servers: it has no package 'mcp_types'."
-    assert FOLDER.is_dir()
