@@ -93,6 +93,8 @@ SAFE_WITHOUT = {
     "app/chat/history/records.py": "halves replaced",
     "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
+    "app/tools/server_file.py": "JSON", "app/tools/entry.py": "JSON", "app/tools/names.py": "ASCII",
+    "app/tools/snippet.py": "encoded only to be parsed, well-formed before",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
