@@ -59,7 +59,7 @@ def command_mark(program: ProgramServer) -> str:
 
 
 def entry_of(name: str, record: object) -> ToolServer | None:
-    """What a record of such a file means; None for one that is no server, or whose name has a slash, as it ends there."""
+    """What a record of such a file means; None for one that is no server, or with a slash in its name."""
     if not isinstance(record, Mapping) or not name.strip() or len(name) > LONGEST_NAME or "/" in name:
         return None
     to = _place_of(record)

@@ -127,7 +127,8 @@ class ToolsPage(OptionsPage):
             ask.setAutoDefault(False)
             ask.setAccessibleName(tr("Ask again before {tool} is called").format(tool=name))
             ask.clicked.connect(partial(self._servers.forbid, each))
-            fill(row, (row_of((label("", name, row), ask), 12),), 0)
+            words = label("", name, row)
+            fill(row, (row_of((words, ask), 12, wide=words),), 0)
             self._allowed.addWidget(row)
         self.allowed.setVisible(bool(self._servers.allowed))
 
@@ -154,11 +155,11 @@ class ToolsPage(OptionsPage):
         if start:
             self._servers.switch(server.name, True)
 
-    def _on_pasted(self, servers: tuple[ToolServer, ...], start: bool) -> None:
+    def _on_pasted(self, servers: tuple[ToolServer, ...], started: tuple[str, ...]) -> None:
         for server in servers:
             self._servers.save(server)
-            if start:
-                self._servers.switch(server.name, True)
+        for name in started:
+            self._servers.switch(name, True)
 
     def _on_switched(self, name: str, is_on: bool) -> None:
         server = self._servers.file.server(name)

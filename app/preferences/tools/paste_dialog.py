@@ -28,15 +28,16 @@ _EXAMPLE = """{
 
 
 class PasteDialog(QDialog):
-    """`accepted_servers` carries them, and whether they are to be switched on."""
+    """`accepted_servers` carries them, and the names of those that are to be switched on."""
 
-    accepted_servers = Signal(object, bool)
+    accepted_servers = Signal(object, object)
 
     def __init__(self, taken: set[str], parent: QWidget | None = None) -> None:
         """`taken`: names of servers that are there; another name is found for one of these."""
         super().__init__(parent)
         self._taken = taken
         self.servers: tuple[ToolServer, ...] = ()
+        self._gaps: set[str] = set()  # names of those that would not work yet
         self.setWindowTitle(tr("Paste configuration"))
         about = tr("The JSON in which Claude Desktop, LM Studio, Jan, Cursor or VS Code have their MCP servers.")
         self.field = QPlainTextEdit(self, placeholderText=_EXAMPLE)
@@ -73,7 +74,7 @@ class PasteDialog(QDialog):
 
     def _show(self) -> None:
         lacks, words = tr("Paste a configuration first."), ""
-        self.servers = ()
+        self.servers, self._gaps = (), set()
         if self.field.toPlainText().strip():
             try:
                 snippet = read_snippet(self.field.toPlainText())
@@ -88,7 +89,8 @@ class PasteDialog(QDialog):
         self.found.style().polish(self.found)
         self._area.setVisible(bool(words))
         offer(self.add, tr("Add these servers, without starting anything"), lacks)
-        offer(self.start, tr("Add these servers, and connect to them"), lacks)
+        unready = lacks or ("" if len(self._gaps) < len(self.servers) else tr("Something is yet to be filled in."))
+        offer(self.start, tr("Add these servers, and connect to them"), unready)
 
     def _renamed(self, snippet: Snippet) -> tuple[ToolServer, ...]:
         taken, found = set(self._taken), []
@@ -104,7 +106,8 @@ class PasteDialog(QDialog):
         for server, former in zip(self.servers, snippet.servers, strict=True):
             lines = [unsteered(server.name), begins(server)]
             if former.name in snippet.gaps:
-                lines.append(tr("Something in it is yet to be filled in: edit it before you switch it on."))
+                self._gaps.add(server.name)
+                lines.append(tr("Something in it is yet to be filled in. It stays off: edit it first."))
             parts.append("\n".join(lines))
         if any(isinstance(each.to, ProgramServer) for each in self.servers):
             parts.append(rights())
@@ -114,7 +117,8 @@ class PasteDialog(QDialog):
         return "\n\n".join(parts)
 
     def _accept(self, start: bool) -> None:
-        self.accepted_servers.emit(self.servers, start)
+        started = tuple(each.name for each in self.servers if start and each.name not in self._gaps)
+        self.accepted_servers.emit(self.servers, started)
         self.accept()
 
 

@@ -14,7 +14,8 @@ from app.ui.widgets import CutLabel, fill, label, row_of, without_signals
 from engine.protocol.tool_servers import ToolFacts
 
 _LONGEST_DESCRIPTION = 240  # characters, of which most servers need fewer
-_LINES_SHOWN = 6
+_LINES_SHOWN, _AROUND_LINES = 6, 18  # at most; pixels of what stands around them
+_BELOW_NAME = 30  # pixels, from the edge of a box that is ticked to the name behind it
 _DOTS = {Phase.READY: "ready", Phase.FAILED: "stopped", Phase.WAITING: "stopped"}
 
 
@@ -58,7 +59,6 @@ class ServerBox(QFrame):
         self.lines.setReadOnly(True)
         self.lines.setTabChangesFocus(True)
         self.lines.setAccessibleName(tr("What the server wrote last"))
-        self.lines.setFixedHeight(self.fontMetrics().lineSpacing() * _LINES_SHOWN)
         self.fold.setObjectName("quiet-words")
         self.fold.setCheckable(True)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -68,7 +68,7 @@ class ServerBox(QFrame):
     def _lay_out(self) -> None:
         head = row_of((self.switch, None, self._dot, self.state, 6, self.retry, self.edit, self.remove), 8)
         self._column.setContentsMargins(24, 0, 0, 0)
-        self._column.setSpacing(6)
+        self._column.setSpacing(2)
         parts = (head, self.begins, self.error, self.lines, row_of((self.fold, None)), self.tools)
         fill(self, parts, 6, 12, 10, 12, 10)
 
@@ -104,6 +104,8 @@ class ServerBox(QFrame):
         self.error.setText(unsteered(f"{state.message} {state.hint}".strip()))
         self.error.setVisible(bool(state.message))
         self.lines.setPlainText("\n".join(state.lines))
+        lines = min(len(state.lines), _LINES_SHOWN)
+        self.lines.setFixedHeight(self.lines.fontMetrics().lineSpacing() * lines + _AROUND_LINES)
         self.lines.setVisible(bool(state.lines) and bool(state.message))
         self.retry.setVisible(state.phase in (Phase.WAITING, Phase.FAILED))
 
@@ -142,6 +144,7 @@ class ServerBox(QFrame):
             short = about if len(about) <= _LONGEST_DESCRIPTION else about[: _LONGEST_DESCRIPTION - 1] + "…"
             words = label("quiet-text", short, self.tools)
             words.setToolTip(tip(about))
+            words.setContentsMargins(_BELOW_NAME, 0, 0, 4)
             box.setAccessibleDescription(short)
             self._column.addWidget(words)
 

@@ -49,7 +49,6 @@ class ServerDialog(QDialog):
         self.headers = self._lines(tr("Headers, one a line"), "Authorization: Bearer …")
         self.plain = QCheckBox(tr("Allow http:// to another computer, which others in the network can read"), self)
         self.about = label("quiet-text", "", self)
-        self.wrong = label("error", "", self)
         self.leave = QPushButton(tr("Cancel"), self)
         self.save = QPushButton(tr("Save"), self)
         self.start = QPushButton(tr("Save and switch on"), self)
@@ -84,7 +83,7 @@ class ServerDialog(QDialog):
         for button in (self.leave, self.save):
             button.setAutoDefault(False)
         self.start.setDefault(True)
-        parts = (self._form, self.about, self.wrong, None, row_of((None, self.leave, self.save, self.start)))
+        parts = (self._form, self.about, None, row_of((None, self.leave, self.save, self.start)))
         fill(self, parts, 12, 18, 18, 18, 14)
         self.setMinimumWidth(_WIDTH)
 
@@ -158,8 +157,7 @@ class ServerDialog(QDialog):
         self._form.setRowVisible(self.plain, is_open)
         lacks = self._lacks(server)
         program = isinstance(server.to, ProgramServer)
-        self.about.setText("" if lacks else "\n".join([begins(server), *([rights()] if program else [])]))
-        self.about.setVisible(not lacks)
+        self.about.setText(lacks or "\n".join([begins(server), *([rights()] if program else [])]))
         offer(self.save, tr("Keep it, without starting anything"), lacks)
         offer(self.start, tr("Keep it, and connect to it"), lacks)
         self._make_room()
