@@ -6282,8 +6282,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/tools/server_dialog.py" />
-            <source>Allow http:// to another computer, which others in the network can read</source>
-            <translation>http:// zu einem anderen Computer erlauben, was andere im Netz lesen können</translation>
+            <source>Allow http:// to another computer: others may read along</source>
+            <translation>http:// zu einem anderen Computer erlauben: andere können mitlesen</translation>
         </message>
         <message>
             <location filename="../../app/preferences/tools/server_dialog.py" />
@@ -6408,7 +6408,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/tools/words.py" />
             <source>It runs as a program with your rights: it can read and change what you can, and use the network. Start only what you trust.</source>
-            <translation>Es läuft als Programm mit Ihren Rechten: Es kann lesen und ändern, was Sie können, und das Netz benutzen. Starten Sie nur, wem Sie vertrauen.</translation>
+            <translation>Es läuft als Programm mit Ihren Rechten: Es kann lesen und ändern, was Sie können, und das Netz benutzen. Starten Sie nur Programme, denen Sie vertrauen.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/tools/words.py" />

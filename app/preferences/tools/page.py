@@ -13,7 +13,7 @@ from app.preferences.tools.server_box import ServerBox
 from app.preferences.tools.server_dialog import ServerDialog, server_dialog
 from app.preferences.tools.words import begins, rights
 from app.settings.preferences import TOOLS
-from app.system.plain_text import unsteered
+from app.system.plain_text import tip, unsteered
 from app.tools.entry import ToolServer
 from app.tools.servers import ToolServers
 from app.ui.notices import Notice, NoticeStack, Tone
@@ -35,7 +35,7 @@ class ToolsPage(OptionsPage):
         box = QWidget(self)
         self.about = label("quiet-text", "", box)
         self.more = QPushButton(tr("What MCP is…"), box)
-        self.more.setToolTip(tr("Opens {address} in the browser").format(address=_PROTOCOL))
+        self.more.setToolTip(tip(tr("Opens {address} in the browser").format(address=_PROTOCOL)))
         self.add_ = QPushButton(tr("Add server…"), box)
         self.paste = QPushButton(tr("Paste configuration…"), box)
         self.paste.setToolTip(tr("Add servers as other programs have them in a file such as mcp.json"))

@@ -1,7 +1,5 @@
 """One server on the page: its switch, how it stands, what it wrote when it failed, and its tools."""
 
-from functools import partial
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QPlainTextEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
 
@@ -14,7 +12,7 @@ from app.ui.widgets import CutLabel, fill, label, row_of, without_signals
 from engine.protocol.tool_servers import ToolFacts
 
 _LONGEST_DESCRIPTION = 240  # characters, of which most servers need fewer
-_LINES_SHOWN, _AROUND_LINES = 6, 18  # at most; pixels of what stands around them
+_LINES_SHOWN, _AROUND_LINES = 6, 28  # at most; pixels of what stands around them
 _BELOW_NAME = 30  # pixels, from the edge of a box that is ticked to the name behind it
 _DOTS = {Phase.READY: "ready", Phase.FAILED: "stopped", Phase.WAITING: "stopped"}
 
@@ -45,7 +43,8 @@ class ServerBox(QFrame):
         self.fold = QToolButton(self)
         self.tools = QWidget(self)
         self._column = QVBoxLayout(self.tools)
-        self._shown: tuple[object, ...] = ()
+        self._shown: tuple[tuple[ToolFacts, ...], int] = ((), 0)
+        self._switches: dict[str, QCheckBox] = {}
         self._prepare()
         self._lay_out()
         self._connect()
@@ -114,31 +113,35 @@ class ServerBox(QFrame):
         self.fold.setText(tr("Tools"))
         self.fold.setAccessibleName(tr("Tools of {name}").format(name=unsteered(server.name)))
         self.tools.setVisible(bool(state.tools) and self.fold.isChecked())
-        shown = (state.tools, state.left_out, server.tools_off)
-        if shown == self._shown:
-            return
-        focused = next((each.text() for each in self.tools.findChildren(QCheckBox) if each.hasFocus()), "")
-        self._shown = shown
+        if (shown := (state.tools, state.left_out)) != self._shown:
+            self._shown = shown
+            self._list_tools(state)
+        for name, box in self._switches.items():
+            box.setChecked(name not in server.tools_off)
+
+    def _list_tools(self, state: ServerState) -> None:
+        """Anew; the tool that had the focus has it again, if it is still there."""
+        focused = next((name for name, each in self._switches.items() if each.hasFocus()), "")
+        self._switches.clear()
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
         for tool in state.tools:
-            self._add_tool(tool, tool.name not in server.tools_off, focused)
+            self._switches[tool.name] = self._add_tool(tool)
         if state.left_out:
             words = tr("%n more tools are not offered: they are too large, or too many.", n=state.left_out)
             self._column.addWidget(label("quiet-text", words, self.tools))
+        if focused in self._switches:
+            self._switches[focused].setFocus()
 
-    def _add_tool(self, tool: ToolFacts, is_on: bool, focused: str) -> None:
+    def _add_tool(self, tool: ToolFacts) -> QCheckBox:
         box = QCheckBox(unsteered(tool.name), self.tools)
         box.setObjectName("tool-switch")
-        box.setChecked(is_on)
         box.setToolTip(tip(tr("Offer this tool to models")))
         box.setAccessibleName(tr("Tool {name}").format(name=unsteered(tool.name)))
-        box.clicked.connect(partial(self.tool_switched.emit, tool.name))
+        box.clicked.connect(lambda is_on: self.tool_switched.emit(tool.name, is_on))
         self._column.addWidget(box)
-        if box.text() == focused:
-            box.setFocus()
         about = unsteered(" ".join((tool.description or tool.title).split()))
         if about:
             short = about if len(about) <= _LONGEST_DESCRIPTION else about[: _LONGEST_DESCRIPTION - 1] + "…"
@@ -147,6 +150,7 @@ class ServerBox(QFrame):
             words.setContentsMargins(_BELOW_NAME, 0, 0, 4)
             box.setAccessibleDescription(short)
             self._column.addWidget(words)
+        return box
 
     def _on_folded(self, is_open: bool) -> None:
         self.fold.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)

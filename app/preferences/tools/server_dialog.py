@@ -47,7 +47,7 @@ class ServerDialog(QDialog):
         self.folder = self._field(tr("Folder"), tr("Where it starts; most need none"))
         self.address = self._field(tr("Address"), "https://tools.example/mcp")
         self.headers = self._lines(tr("Headers, one a line"), "Authorization: Bearer …")
-        self.plain = QCheckBox(tr("Allow http:// to another computer, which others in the network can read"), self)
+        self.plain = QCheckBox(tr("Allow http:// to another computer: others may read along"), self)
         self.about = label("quiet-text", "", self)
         self.leave = QPushButton(tr("Cancel"), self)
         self.save = QPushButton(tr("Save"), self)
