@@ -93,9 +93,8 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if request.method != "GET" or response.status_code != 405:  # many have no stream beside their answers
             self._witness.status = response.status_code if response.status_code >= 400 else 0
-        location = response.headers.get("location", "")
-        if 300 <= response.status_code < 400:
-            self._witness.elsewhere = location
+        is_elsewhere = 300 <= response.status_code < 400
+        self._witness.elsewhere = response.headers.get("location", "") if is_elsewhere else ""
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for", request=request)

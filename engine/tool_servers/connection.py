@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import mcp_types as types
@@ -28,6 +28,7 @@ CALL_SECONDS = 600.0  # without a word of progress
 PROGRESS_SECONDS = 0.1  # between two reports of a call's progress
 _SETTLING_SECONDS = 0.2  # before tools are listed again: they change in flocks
 _LISTEN_AGAIN_SECONDS = 10.0
+_NO_HANDSHAKE = (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION)  # said to it by newer servers alone
 _LONGEST_WORDS = 1000  # characters of a server's own words in a sentence
 
 Tell = Callable[[Report], Awaitable[None]]
@@ -105,9 +106,18 @@ class Connection:
             self.over.set()
 
     async def _hold_either(self) -> Broken:
-        """Of an address the older kind too, where the newer one is not understood; then the first reason is told."""
+        """In another way, where the first is not understood; where that is not either, the first reason is told.
+
+        Of a program the newest protocol: it comes second, as many of the older ones end, or say nothing, when their
+        first message is not that of the handshake. Of an address the older kind.
+        """
         if isinstance(self._to, ProgramServer):
-            return (await self._hold("", Witness()))[0]
+            witness = Witness()
+            broken, was_listed = await self._hold("", witness, "legacy")
+            if was_listed or not witness.knows_no_handshake:
+                return broken
+            newer, was_listed = await self._hold("", Witness())
+            return newer if was_listed else broken
         kinds = (self._to.kind,) if self._to.kind in KINDS else KINDS
         witness = Witness()
         broken, was_listed = await self._hold(kinds[0], witness)
@@ -116,20 +126,21 @@ class Connection:
         older, was_listed = await self._hold(kinds[1], Witness())
         return older if was_listed else broken
 
-    async def _hold(self, kind: str, witness: Witness) -> tuple[Broken, bool]:
+    async def _hold(self, kind: str, witness: Witness, mode: Literal["auto", "legacy"] = "auto") -> tuple[Broken, bool]:
         """Why the connection is over, and whether it had stood."""
         self._ended = anyio.Event()
         was_listed = False
         error: Exception | None = None
         with CancelScope(deadline=anyio.current_time() + CONNECT_SECONDS) as connecting:
             try:
-                async with self._client(self._streams(kind, witness)) as client:
+                async with self._client(self._streams(kind, witness), mode) as client:
                     tools, left_out = await listed(client.session)
                     connecting.deadline = math.inf
                     was_listed = True
                     await self._stay(client, tools, left_out)
             except Exception as raised:  # noqa: BLE001  # whatever a server can bring about is told
                 error = _innermost(raised)
+                witness.knows_no_handshake = isinstance(error, MCPError) and error.code in _NO_HANDSHAKE
             finally:
                 self._session = None
         if connecting.cancelled_caught:
@@ -137,9 +148,9 @@ class Connection:
             witness.hint = say("The first start of a program may have to download it: try again.")
         return self._broken(error, witness), was_listed
 
-    def _client(self, streams: AbstractAsyncContextManager[Any]) -> Client:
+    def _client(self, streams: AbstractAsyncContextManager[Any], mode: Literal["auto", "legacy"]) -> Client:
         information = types.Implementation(name="coppice", title="Coppice", version=__version__)
-        return Client(streams, cache=None, client_info=information, message_handler=self._on_message)
+        return Client(streams, mode=mode, cache=None, client_info=information, message_handler=self._on_message)
 
     @asynccontextmanager
     async def _streams(self, kind: str, witness: Witness) -> AsyncIterator[Any]:

@@ -11,13 +11,15 @@ MOST_IN_A_LINE = 500  # characters
 class Witness:
     """`reason` and `hint`: why the connection ended, once that is known; `status`: the last one of HTTP from 400 on.
 
-    `elsewhere`: where an address led that was not followed.
+    `elsewhere`: where an address led last, if it was not followed; `knows_no_handshake`: the server has the newest
+    protocol alone.
     """
 
     reason: str = ""
     hint: str = ""
     status: int = 0
     elsewhere: str = ""
+    knows_no_handshake: bool = False
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
 
     def saw(self, line: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,12 +65,15 @@ def program() -> Iterator[Program]:
     """It ends by itself when its input does."""
     words = [sys.executable, "-m", "engine.tool_servers"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        watch = threading.Timer(5 * PATIENCE_SECONDS, process.kill)  # what is waited for in vain then fails
+        watch.start()
         try:
             yield Program(process)
             assert process.stdin
             process.stdin.close()
             assert process.wait(PATIENCE_SECONDS) == 0
         finally:
+            watch.cancel()
             process.kill()
 
 

@@ -53,11 +53,29 @@ def call() -> dict[str, Any]:
     return {"content": [{"type": "text", "text": "fine"}]}
 
 
+def discovered() -> dict[str, Any]:
+    """What a server of the newest protocol says of itself."""
+    return {
+        "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete", "ttlMs": 0,
+        "cacheScope": "private",
+    }  # fmt: skip
+
+
 def serve() -> None:
     """Answer until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         match asked.get("method"):
+            case "server/discover" if MODE == "strict":
+                sys.exit(1)
+            case "server/discover" if MODE == "modern":
+                send(id=asked["id"], result=discovered())
+            case "tools/list" if MODE == "modern":
+                send(
+                    id=asked["id"], result=tools(None) | {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+                )
+            case "initialize" if MODE in ("modern", "refuses"):
+                send(id=asked["id"], error={"code": -32601, "message": "What is that?"})
             case "initialize":
                 capabilities = {"tools": {"listChanged": True}}
                 information = {"name": "rough", "version": "0"}

@@ -80,7 +80,8 @@ async def wait(seconds: float, mark: str, ctx: Context) -> str:
 async def grow(ctx: Context) -> str:
     """Has another tool from now on, and says so."""
     server.add_tool(add, name="grown")
-    await ctx.notify_tools_changed()
+    await ctx.notify_tools_changed()  # to those who listen, as the newest protocol has it
+    await ctx.session.send_tool_list_changed()  # to all others
     return "grown"
 
 

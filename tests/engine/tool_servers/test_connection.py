@@ -69,6 +69,21 @@ def test_lines_that_are_no_messages_are_passed_over() -> None:
     held(rough("greets"), ask)
 
 
+@pytest.mark.parametrize("mode", ["strict", "modern"])
+def test_servers_of_an_older_and_of_the_newest_protocol(mode: str) -> None:
+    """The one ends at a message that is not the handshake's, the other does not know that."""
+
+    async def ask(connection: Connection, _: Told) -> None:
+        answered = await called(connection)
+        assert mode == "modern" or answered.parts == ("fine",)
+
+    assert isinstance(held(rough(mode), ask), Listed)
+
+
+def test_a_server_that_knows_no_protocol_is_told_in_its_own_words() -> None:
+    assert broken(rough("refuses")).reason == "The server refuses: What is that?"
+
+
 def test_a_result_that_is_none_is_an_error() -> None:
     async def ask(connection: Connection, _: Told) -> None:
         answered = await called(connection)
