@@ -62,6 +62,7 @@ async def program_streams(
         try:
             yield received, sent
         finally:
+            witness.is_leaving = True
             with anyio.CancelScope(shield=True):
                 await _stop(process)
             tasks.cancel_scope.cancel()
@@ -100,7 +101,8 @@ async def _read(process: Process, inbound: MemoryObjectSendStream[Inbound], witn
         except _GONE:
             pass
         else:
-            witness.reason = await _ending_of(process)
+            if not witness.is_leaving:  # else it ends because it was told to
+                witness.reason = await _ending_of(process)
 
 
 async def lines_of(stream: ByteReceiveStream, most_bytes: int) -> AsyncIterator[bytes]:

@@ -12,7 +12,7 @@ class Witness:
     """`reason` and `hint`: why the connection ended, once that is known; `status`: the last one of HTTP from 400 on.
 
     `elsewhere`: where an address led last, if it was not followed; `knows_no_handshake`: the server has the newest
-    protocol alone.
+    protocol alone; `is_leaving`: what ends from now on ends because it is told to.
     """
 
     reason: str = ""
@@ -20,6 +20,7 @@ class Witness:
     status: int = 0
     elsewhere: str = ""
     knows_no_handshake: bool = False
+    is_leaving: bool = False
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
 
     def saw(self, line: bytes) -> None:
