@@ -33,7 +33,7 @@ from engine.tool_servers.witness import Witness
 
 MOST_MESSAGE_BYTES = 64 << 20
 SECONDS_TO_EXIT = 2.0  # after its input has ended; then it is told to end, and after as long again it is killed
-_SECONDS_FOR_LAST_WORDS = 0.5
+_SECONDS_FOR_LAST_WORDS = 2.0
 _POLL_SECONDS = 0.01
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
@@ -55,16 +55,17 @@ async def program_streams(
     process = await _started(server)
     inbound, received = anyio.create_memory_object_stream[Inbound](0)
     sent, outbound = anyio.create_memory_object_stream[SessionMessage](0)
+    heard = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_read, process, inbound, witness)
         tasks.start_soon(_write, process, outbound, inbound)
-        tasks.start_soon(_hear, process, witness)
+        tasks.start_soon(_hear, process, witness, heard)
         try:
             yield received, sent
         finally:
             witness.is_leaving = True
             with anyio.CancelScope(shield=True):
-                await _stop(process)
+                await _stop(process, heard)
             tasks.cancel_scope.cancel()
             for stream in (inbound, received, sent, outbound):
                 stream.close()
@@ -140,7 +141,7 @@ async def _write(
         await inbound.aclose()  # it may be alive, and deaf: whoever waits for an answer must not wait for ever
 
 
-async def _hear(process: Process, witness: Witness) -> None:
+async def _hear(process: Process, witness: Witness, heard: anyio.Event) -> None:
     """Keep the last lines of its error output. One without an end is kept in pieces."""
     assert process.stderr is not None, "it was started with pipes"
     kept = b""
@@ -153,10 +154,11 @@ async def _hear(process: Process, witness: Witness) -> None:
                 witness.saw(kept)
                 kept = b""
     witness.saw(kept)
+    heard.set()
 
 
-async def _stop(process: Process) -> None:
-    """Close its input, wait a moment, then end it with all that it started."""
+async def _stop(process: Process, heard: anyio.Event) -> None:
+    """Close its input, wait a moment, then end it with all that it started; its last words are `heard`."""
     assert process.stdin is not None, "it was started with pipes"
     assert process.stdout is not None, "it was started with pipes"
     assert process.stderr is not None, "it was started with pipes"
@@ -170,6 +172,8 @@ async def _stop(process: Process) -> None:
     elif sys.platform != "win32":
         await terminate_posix_process_tree(process, SECONDS_TO_EXIT)  # what it left behind
     close_process_job(process)
+    with anyio.move_on_after(_SECONDS_FOR_LAST_WORDS):  # who left its group may hold the other end
+        await heard.wait()
     await _close(process.stdout)
     await _close(process.stderr)
     # A child of the server may hold the other ends open: asyncio would wait for them.
