@@ -145,16 +145,18 @@ async def _hear(process: Process, witness: Witness, heard: anyio.Event) -> None:
     """Keep the last lines of its error output. One without an end is kept in pieces."""
     assert process.stderr is not None, "it was started with pipes"
     kept = b""
-    with suppress(*_GONE):
-        async for chunk in process.stderr:
-            *whole, kept = (kept + chunk).split(b"\n")
-            for line in whole:
-                witness.saw(line)
-            if len(kept) > 1 << 16:
-                witness.saw(kept)
-                kept = b""
-    witness.saw(kept)
-    heard.set()
+    try:
+        with suppress(*_GONE):
+            async for chunk in process.stderr:
+                *whole, kept = (kept + chunk).split(b"\n")
+                for line in whole:
+                    witness.saw(line)
+                if len(kept) > 1 << 16:
+                    witness.saw(kept)
+                    kept = b""
+        witness.saw(kept)
+    finally:
+        heard.set()
 
 
 async def _stop(process: Process, heard: anyio.Event) -> None:
