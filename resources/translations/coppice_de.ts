@@ -11263,6 +11263,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Kopf „{name}“ wurde für ein Modell anderer Größe als „{target}“ gemacht.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>The layers of '{name}' put out several states of each token, which no head reads.</source>
+            <translation>Die Schichten von „{name}“ geben zu jedem Token mehrere Zustände aus, die kein Kopf liest.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/heads/multi_token.py" />
             <source>'{name}' comes without heads for further tokens.</source>
             <translation>„{name}“ bringt keine Köpfe für weitere Token mit.</translation>
