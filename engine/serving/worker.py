@@ -192,6 +192,9 @@ class Worker:
         engine = self._desk.engine_for(job.made_for)
         self._is_new = False
         self._tell_keeping(engine)
+        if job.is_of_window and request.tools:
+            yield from engine.answer(request, self._watcher)
+            return
         watcher = self._watcher if job.is_of_window else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)
