@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.generation.context_fit import Summariser, first_turn_to_read
 from app.chat.generation.shown_pictures import shown_pictures
 from app.chat.history.answering import grown
-from app.chat.history.conversation import Conversation, Removal
+from app.chat.history.conversation import Conversation, Removal, counted_text
 from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.interface import Answerer
 from app.engine.state import EngineState, Phase
@@ -301,7 +301,7 @@ class ChatController(QObject):
             self._mark(AnswerEnding.FAILED)
             return
         if generation.when_full != STOP:
-            texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
+            texts = map(counted_text, self.conversation.turns())
             prompt = self._shown(self.conversation.prompt(generation.system_prompt, 0))
             self._count = self._link.count(prompt, tuple(texts))
             self._counting.start()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from app.chat.history.calls import last_step, placed
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
@@ -11,6 +12,7 @@ from app.i18n.number_text import share_text
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from engine.protocol.messages import (
+    Calling,
     Event,
     Failed,
     Finished,
@@ -29,7 +31,7 @@ _ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cance
 def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -> Message:
     """The answer after these events; until it has finished the figures are a running count.
 
-    `before` are the figures of the answer that is continued.
+    One that calls tools has not ended. `before` are the figures of the answer that is continued.
     """
     for event in events:
         ahead = event.ahead if isinstance(event, Queued) else 0
@@ -42,12 +44,17 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
             case Prefilled() if before is None:
                 count = answer.statistics or Statistics()
                 answer = replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
+            case Calling():
+                begin = last_step(answer.calls) + event.begin
+                answer = replace(answer, opening=(begin, event.name) if event.begin >= 0 else None)
             case Round():
                 answer = _after_round(answer, event)
             case Wrote():
                 answer = _after_words(answer, event)
             case Finished():
-                answer = _after_end(answer, event, before)
+                answer = replace(_after_end(answer, event, before), opening=None)
+            case Failed():
+                answer = replace(answer, opening=None)
     return answer
 
 
@@ -89,7 +96,10 @@ def _after_end(answer: Message, event: Finished, before: Statistics | None) -> M
     statistics = answer.statistics
     if event.statistics is not None:
         statistics = combined_statistics(before, plausible(event.statistics))
-    return replace(answer, text=answer.text + event.text, ending=_ENDINGS[event.reason], statistics=statistics)
+    text = answer.text + event.text
+    calls = (*answer.calls, *placed(event.calls, last_step(answer.calls), len(text)))
+    ending = answer.ending if event.calls else _ENDINGS[event.reason]
+    return replace(answer, text=text, ending=ending, statistics=statistics, calls=calls)
 
 
 def _after_words(answer: Message, event: Wrote) -> Message:
