@@ -46,6 +46,7 @@ class TokenCounter(QObject):
         self._timeout.timeout.connect(self._give_up)
         for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.first_read_changed):
             signal.connect(self._on_replaced)
+        chat.tools.offered_changed.connect(self._on_replaced)
         self._unknown = QTimer(self, singleShot=True, interval=_UNKNOWN_MS)
         self._unknown.timeout.connect(lambda: self.use_changed.emit(ContextUse()))
         chat.conversation_replaced.connect(lambda _: self._unknown.start())
@@ -107,7 +108,7 @@ class TokenCounter(QObject):
             self._count(next(self._foreseeing))
 
     def _count(self, question: Question) -> None:
-        self._asked = self._link.count(*question)
+        self._asked = self._link.count(*question, tools=self._chat.asked_tools)
         self._timeout.start()
 
     def _take(self, counted: Counted) -> None:

@@ -42,7 +42,7 @@ def answer_text(text: str, calls: Sequence[Call] = ()) -> str:
 
 def _step(text: str, begin: int, calls: Sequence[Call], opening: tuple[int, str] | None) -> Iterator[Part | Call]:
     """The parts of what stands from `begin` on."""
-    hidden = opening[0] if opening and not calls and opening[0] >= begin else len(text)
+    hidden = min(opening[0], len(text)) if opening and not calls and opening[0] >= begin else len(text)
     parts = split(text[begin:hidden])
     if parts.thought or parts.is_thinking:
         here = NOWHERE if parts.thought_begin == NOWHERE else begin + parts.thought_begin
@@ -53,8 +53,8 @@ def _step(text: str, begin: int, calls: Sequence[Call], opening: tuple[int, str]
         yield call
         here = call.end
     yield from _said(text[:hidden], here)
-    if opening and opening[1] and hidden < len(text):
-        yield replace(_WRITING, begin=hidden, end=len(text), step=len(text), function=opening[1])
+    if opening and opening[1] and begin <= opening[0] <= len(text) and not calls:
+        yield replace(_WRITING, begin=opening[0], end=len(text), step=len(text), function=opening[1])
 
 
 def _said(text: str, begin: int) -> Iterator[Part]:
