@@ -204,13 +204,16 @@ class Engine:
         watcher = watcher or Watcher(judges=options.verdicts)
         return Answering(self._loaded, prompt, options, watcher).events(request)
 
-    def answer(self, request: Generate, watcher: Watcher | None = None) -> Iterator[Event]:
-        """Answer a request that may call tools, and tell of its calls as well, which are held to the tools' schemas.
+    def answer(self, request: Generate, watcher: Watcher | None = None, *, is_held: bool = False) -> Iterator[Event]:
+        """Answer a request that may call tools, and tell of its calls as well.
 
-        Raises as `generate` does, and `InputError` for tools that are none. The schemas may take seconds.
+        They are held to the tools' schemas, which may take seconds to prepare; `is_held`: its constraint does so.
+        Raises as `generate` does, and `InputError` for tools that are none.
         """
-        held = tool_constraint(self.tokenizer, request.tools, request.tool_choice, request.options.constraint)
-        options = replace(request.options, constraint=held)
+        options = request.options
+        if not is_held:
+            held = tool_constraint(self.tokenizer, request.tools, request.tool_choice, options.constraint)
+            options = replace(options, constraint=held)
         last = request.chat[-1] if request.chat else None
         begun = last.content if last and last.role == "assistant" and not last.tool_calls else ""
         found = PlacedCalls(self.reasoning_marks, call_divider(self.tokenizer, request.tools), begun)

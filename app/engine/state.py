@@ -25,8 +25,7 @@ class EngineState:
 
     `stage`, `done` and `total` describe a load; `seconds_left` how long this stage of it will take, None if unknown.
     `host`: where the engine is, if it is elsewhere; the pair is what is known of its model. `speculates_as_asked`: not
-    as it was started. `unheld`: the kinds of `Constraint` that this engine cannot be told of. `calls_tools`: its
-    answers may call tools of this program.
+    as it was started. `unheld`: the kinds of `Constraint` that this engine cannot be told of.
     """
 
     phase: Phase = Phase.STARTING
@@ -38,7 +37,6 @@ class EngineState:
     host: str = ""
     speculates_as_asked: bool = True
     unheld: tuple[str, ...] = ()
-    calls_tools: bool = True
 
     @property
     def ready(self) -> bool:
@@ -56,13 +54,6 @@ class EngineState:
         if self.pair is None or self.pair.reads_pictures:
             return ""
         return translated(self.pair.no_pictures) or tr("{model} reads no pictures.").format(model=self.pair.target.name)
-
-    @property
-    def no_tools(self) -> str:
-        """Why answers of this engine call no tools of this program, in a sentence; empty where they can."""
-        if self.calls_tools:
-            return ""
-        return tr("Answers of {host} call no tools of this computer.").format(host=self.host)
 
     @property
     def words(self) -> str:

@@ -66,8 +66,8 @@ class Generate:
     """Answer a conversation. Answered by `Reading`*, `Prefilled`, `Calling`* and `Round`*, `Finished`.
 
     Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
-    may be called, as `tool_choice` has it; the answer's text then has the marks that the model puts around its calls,
-    which a window hears of. `raw` is read instead of a conversation where it is there: a text behind the token that
+    may be called, as `tool_choice` has it; the answer's text then has the marks that the model puts around its calls.
+    `raw` is read instead of a conversation where it is there: a text behind the token that
     begins every one, or tokens. `asker`: the number of the window that asks, whose requests are answered in order;
     those of several windows in turn. `template_values`: what else the model's chat template is told, such as whether to
     reason.
@@ -383,7 +383,7 @@ class Finished:
     """The one good ending. `text` is what was still held back of the answer; `statistics` is None for a `Load`.
 
     `stop`: the stop string that ended it, empty where an end token did, or something else. `calls`: those that a
-    complete answer to a window makes, in places as `Calling` has them.
+    complete answer makes, in places as `Calling` has them.
     """
 
     id: int

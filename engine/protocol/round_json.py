@@ -12,11 +12,13 @@ from typing import Any, TypeVar, cast, get_args
 
 from engine.protocol.messages import Finished, FinishReason, Prefilled, Round, Seconds, Statistics
 from engine.protocol.options import LARGEST_BUDGET, MOST_TOP_LOG_PROBS
+from engine.protocol.tools import ToolCall, WrittenCall
 from engine.protocol.watching import TargetLogProbs, Tree
 
 MOST_NODES = LARGEST_BUDGET + 1  # with the root
 LONGEST_TEXT = 1 << 20  # characters; no round and no token writes as much
 MOST_COUNTED = 1 << 62
+MOST_WRITTEN = 1 << 31  # characters of an answer
 LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 Number = TypeVar("Number", int, float)
@@ -102,7 +104,18 @@ def finished_from_json(given: object) -> Finished:
     reason, statistics = read.text("reason"), read.values.get("statistics")
     _require(reason in get_args(FinishReason), "it ended for no reason that is known")
     figures = None if statistics is None else _figures(Statistics, statistics)
-    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures, read.text("stop"))
+    calls = tuple(_call(each) for each in read.list_of("calls"))
+    places = [place for each in calls for place in (each.begin, each.end)]
+    _require(places == sorted(places), "calls stand in the place of others")
+    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures, read.text("stop"), calls)
+
+
+def _call(given: object) -> WrittenCall:
+    read = _Fields(given)
+    its = _Fields(read.values.get("call"))
+    begin, end = read.count("begin", MOST_WRITTEN), read.count("end", MOST_WRITTEN)
+    _require(begin < end, "a call has no place")
+    return WrittenCall(begin, end, ToolCall(its.text("id"), its.text("name"), its.text("arguments")))
 
 
 class _Fields:

@@ -192,12 +192,11 @@ class Worker:
         engine = self._desk.engine_for(job.made_for)
         self._is_new = False
         self._tell_keeping(engine)
-        if job.is_of_window and request.tools:
-            yield from engine.answer(request, self._watcher)
-            return
         watcher = self._watcher if job.is_of_window else None
-        prompt = engine.prompt_of(request)
-        yield from engine.generate(request.id, prompt, request.options, watcher)
+        if request.tools:  # a client's were prepared before their turn, in another thread
+            yield from engine.answer(request, watcher, is_held=not job.is_of_window)
+        else:
+            yield from engine.generate(request.id, engine.prompt_of(request), request.options, watcher)
 
     def _unload(self) -> None:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed

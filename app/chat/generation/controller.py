@@ -126,7 +126,7 @@ class ChatController(QObject):
     @property
     def tools_on(self) -> tuple[OfferedTool, ...]:
         """The tools that the next answer may call."""
-        return () if self._engine.no_tools else tools_on(self.tools.offered, self.generation)
+        return tools_on(self.tools.offered, self.generation)
 
     @property
     def asked_tools(self) -> tuple[Tool, ...]:

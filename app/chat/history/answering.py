@@ -97,9 +97,9 @@ def _after_end(answer: Message, event: Finished, before: Statistics | None) -> M
     if event.statistics is not None:
         statistics = combined_statistics(before, plausible(event.statistics))
     text = answer.text + event.text
-    calls = (*answer.calls, *placed(event.calls, last_step(answer.calls), len(text)))
-    ending = answer.ending if event.calls else _ENDINGS[event.reason]
-    return replace(answer, text=text, ending=ending, statistics=statistics, calls=calls)
+    made = placed(event.calls, last_step(answer.calls), len(text))
+    ending = answer.ending if made else _ENDINGS[event.reason]
+    return replace(answer, text=text, ending=ending, statistics=statistics, calls=(*answer.calls, *made))
 
 
 def _after_words(answer: Message, event: Wrote) -> Message:

@@ -73,10 +73,14 @@ def cut_result(text: str) -> str:
 
 
 def placed(calls: Iterable[WrittenCall], base: int, step: int) -> tuple[Call, ...]:
-    """Calls as the engine tells of them; `base`: where in the text the answer begins that they are places of."""
+    """Calls as the engine tells of them; `base`: where in the text the answer begins that they are places of.
+
+    One elsewhere may tell of places that there are not.
+    """
     return tuple(
         Call(base + each.begin, base + each.end, step, each.call.id, each.call.name, each.call.arguments)
         for each in calls
+        if base + each.end <= step
     )
 
 

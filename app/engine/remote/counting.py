@@ -60,11 +60,25 @@ def _coppice(wire: Wire, asked: dict[str, Any], stop: Stop) -> int:
     if not (turns := asked.get("messages")):
         return _count_in(wire.post("/tokenize", {"content": asked["prompt"]}, stop))
     system = "\n\n".join(each["content"] for each in turns if each["role"] == "system")
-    said = [each for each in turns if each["role"] != "system"]
+    said = [_said(each) for each in turns if each["role"] != "system"]
     if not said:
         return 0
-    found = wire.post("/v1/messages/count_tokens", {"model": asked["model"], "system": system, "messages": said}, stop)
+    body = {"model": asked["model"], "system": system, "messages": said}
+    if "tools" in asked:
+        its = [each["function"] for each in asked["tools"]]
+        body["tools"] = [
+            {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+            for each in its
+        ]
+    found = wire.post("/v1/messages/count_tokens", body, stop)
     return json.count(found.get("input_tokens")) if isinstance(found, dict) else 0
+
+
+def _said(turn: dict[str, Any]) -> dict[str, str]:
+    """A turn as a text alone, results and calls of tools too: the form for them is another one there."""
+    calls = [each["function"]["name"] + each["function"]["arguments"] for each in turn.get("tool_calls", ())]
+    role = "user" if turn["role"] == "tool" else turn["role"]
+    return {"role": role, "content": "\n".join([turn["content"], *calls]) if calls else turn["content"]}
 
 
 def _count_in(found: Any) -> int:

@@ -296,7 +296,6 @@ class EngineChoice(QObject):
             host=engine.host,
             speculates_as_asked=place.kind == COPPICE,
             unheld=unheld_by(place.kind),
-            calls_tools=place.kind != COPPICE,
         )
 
     def _change(self, state: EngineState) -> None:

@@ -258,7 +258,7 @@ def test_a_stop_before_the_calls_are_known_calls_nothing(room: Room) -> None:
     room.controller.stop()
     assert isinstance(room.link.sent[-1], Cancel)
     room.link.finish("cancelled")
-    assert room.answer.calls == ()
+    assert not room.answer.calls
     room.controller.continue_answer()
     assert room.link.last_question.chat[-1].content == "I look. [lo"
     call(room, "look", said="")
@@ -276,10 +276,3 @@ def test_tools_and_results_are_counted_before_turns_give_way(room: Room, toolbox
     (text,) = room.link.counts[-1].texts
     assert "many waves" in text
     assert '{"at": "0"}' in text
-
-
-def test_an_engine_elsewhere_that_cannot_call_is_told_of_no_tools(room: Room) -> None:
-    state = EngineState(Phase.READY, pair=READY.pair, host="cluster", calls_tools=False)
-    room.controller.on_engine_state(state)
-    room.controller.ask("What is there?")
-    assert room.link.last_question.tools == ()
