@@ -115,6 +115,7 @@ class ChatPanel(QWidget):
             changed.connect(lambda: self._show_generation_state(controller))
         for changed in (controller.path_changed, controller.first_read_changed, controller.turn_added):
             changed.connect(lambda: self._show_divider(controller))
+        self.view.call_decided.connect(controller.tools.decide)
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())
         self.view.version_chosen.connect(controller.show_version)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.history.calls import Call, CallState, cut_result
+from app.chat.history.calls import Call, CallState, Decision, cut_result
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.system.plain_text import well_formed
@@ -76,24 +76,18 @@ class ToolRun(QObject):
         self.changed.emit(tuple(self._calls))
         self._go_on()
 
-    def allow(self, begin: int) -> None:
-        """A person lets the call be made that begins here in the answer; ids are the model's, and may be the same."""
-        self._allowed.add(begin)
-        self._go_on()
-
-    def allow_always(self, begin: int) -> None:
-        """The same, and no more questions about its tool, whatever chat calls it."""
-        named = next((full_name(each) for each in self._calls if each.begin == begin), None)
-        allowed = self._settings.current.allowed_tools
-        if named is not None and named not in allowed:
-            self._settings.change(allowed_tools=(*allowed, named))
-        self.allow(begin)
-
-    def deny(self, begin: int) -> None:
-        """A person does not want it to be made: the model is told so."""
-        for place, each in enumerate(self._calls):
-            if each.begin == begin and each.state is CallState.WAITING:
-                self._change(place, replace(each, state=CallState.DENIED))
+    def decide(self, begin: int, decision: Decision) -> None:
+        """A person decides on the call that begins here in the answer; ids are the model's, and may be the same."""
+        place = next((place for place, each in enumerate(self._calls) if each.begin == begin), None)
+        if place is None or self._calls[place].state is not CallState.WAITING:
+            return
+        call, allowed = self._calls[place], self._settings.current.allowed_tools
+        if decision is Decision.DENY:
+            self._change(place, replace(call, state=CallState.DENIED))
+        elif decision is Decision.ALWAYS and full_name(call) not in allowed:
+            self._settings.change(allowed_tools=(*allowed, full_name(call)))
+        if decision is not Decision.DENY:
+            self._allowed.add(begin)
         self._go_on()
 
     def stop(self) -> None:

@@ -32,6 +32,14 @@ def parts_of(text: str, calls: Sequence[Call] = (), opening: tuple[int, str] | N
     return found
 
 
+def head_and_rest(parts: Sequence[Part | Call]) -> tuple[Part | None, Part | None, list[Part | Call]]:
+    """What was thought and said before the first call, and all from there on."""
+    first = next((place for place, each in enumerate(parts) if isinstance(each, Call)), len(parts))
+    head = [each for each in parts[:first] if isinstance(each, Part)]
+    thought = next((each for each in head if each.is_thought), None)
+    return thought, next((each for each in head if not each.is_thought), None), list(parts[first:])
+
+
 def answer_text(text: str, calls: Sequence[Call] = ()) -> str:
     """What an answer says, as it is copied: without the thinking and the calls."""
     if not calls:

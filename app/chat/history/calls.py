@@ -36,6 +36,14 @@ class CallState(Enum):
         return self in (CallState.DONE, CallState.FAILED, CallState.DENIED, CallState.STOPPED)
 
 
+class Decision(Enum):
+    """What a person says to a call that waits."""
+
+    ONCE = "once"
+    ALWAYS = "always"  # and to all further calls of the tool
+    DENY = "deny"
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One of them: characters `begin` to `end` of the answer's text.

@@ -18,7 +18,8 @@ _LEAST_FENCE = 3
 
 ROOT = 0
 THOUGHT, TEXT = 0, 1
-"""The parts of a message: what was thought before an answer, and what is said."""
+"""The parts of a message: what was thought before an answer, and what is said. Behind them come those of an answer
+from its first call of a tool on, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

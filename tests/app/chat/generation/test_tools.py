@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.controller import MOST_STEPS, STEPS_NOTICE
-from app.chat.history.calls import CallState
+from app.chat.history.calls import CallState, Decision
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding
 from app.engine.state import EngineState, Phase
@@ -53,8 +53,12 @@ def states(room: Room) -> list[CallState]:
     return [each.state for each in room.answer.calls]
 
 
+def decide(room: Room, decision: Decision, place: int = 0) -> None:
+    room.controller.tools.decide(room.answer.calls[place].begin, decision)
+
+
 def allow(room: Room, place: int = -1) -> None:
-    room.controller.tools.allow(room.answer.calls[place].begin)
+    decide(room, Decision.ONCE, place)
 
 
 def test_a_person_is_asked_and_the_answer_goes_on_with_the_result(room: Room, toolbox: FakeToolbox) -> None:
@@ -88,7 +92,7 @@ def test_what_is_always_allowed_is_kept_and_made_at_once(
 ) -> None:
     room.controller.ask("What is there?")
     call(room, "look")
-    room.controller.tools.allow_always(room.answer.calls[0].begin)
+    decide(room, Decision.ALWAYS)
     assert SettingsFile(settings.path).current.allowed_tools == ("eyes/look",)
     toolbox.answer("waves")
     call(room, "look", said="Again. ")
@@ -104,7 +108,7 @@ def test_calls_are_made_in_their_order_whichever_is_allowed_first(room: Room, to
     call(room, "look", "count", "look")
     allow(room, 1)
     assert not toolbox.calls
-    room.controller.tools.deny(room.answer.calls[0].begin)
+    decide(room, Decision.DENY)
     assert states(room) == [CallState.DENIED, CallState.RUNNING, CallState.WAITING]
     toolbox.answer("no", is_error=True)
     assert states(room) == [CallState.DENIED, CallState.FAILED, CallState.WAITING]
@@ -169,7 +173,7 @@ def test_stopping_ends_a_call_and_the_answer_can_go_on(room: Room, toolbox: Fake
     assert states(room) == [CallState.STOPPED, CallState.WAITING]
     room.controller.continue_answer()
     assert room.controller.is_answering
-    room.controller.tools.deny(room.answer.calls[1].begin)
+    decide(room, Decision.DENY, 1)
     *_, first, second = room.link.last_question.chat
     assert "not known" in first.content
     assert "declined" in second.content
