@@ -203,6 +203,10 @@ class ChatController(QObject):
         method = "auto" if speculates and self.generation.method == "none" else self.generation.method
         self.change_settings(replace(self.generation, speculates=speculates, method=method))
 
+    def switch_tools_off(self, tools: tuple[str, ...]) -> None:
+        """Have the conversation's answers call none of these, each as `server/name`, and all others."""
+        self.change_settings(replace(self.generation, tools_off=tools))
+
     def edit(self, message: int, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
         place = self._place(message)

@@ -57,6 +57,7 @@ class ToolRun(QObject):
         self._toolbox = toolbox
         toolbox.tools_changed.connect(self.offered_changed)
         toolbox.answered.connect(self._on_answered)
+        self.offered_changed.emit()
 
     @property
     def offered(self) -> tuple[OfferedTool, ...]:

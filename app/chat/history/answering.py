@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from app.chat.history.calls import last_step, placed
+from app.chat.history.calls import CallState, last_step, placed
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
@@ -11,6 +11,7 @@ from app.engine.steps import MOST, plausible
 from app.i18n.number_text import share_text
 from app.i18n.translation import tr
 from app.i18n.units import time_text
+from app.system.plain_text import unsteered
 from engine.protocol.messages import (
     Calling,
     Event,
@@ -59,8 +60,15 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
 
 
 def waiting_words(answer: Message) -> str:
-    """How many requests of others it waits for; empty when its turn has come."""
-    if answer.ending is not AnswerEnding.OPEN or not answer.ahead:
+    """What it waits for: a person's word on a tool, the tool, or requests of others; empty when its turn has come."""
+    if answer.ending is not AnswerEnding.OPEN:
+        return ""
+    waiting = {each.state: each for each in reversed(answer.calls)}  # the first one of each
+    if call := waiting.get(CallState.RUNNING):
+        return tr("Waiting for the tool {tool}").format(tool=unsteered(call.tool))
+    if call := waiting.get(CallState.WAITING):
+        return tr("Waiting for your decision on the tool {tool}").format(tool=unsteered(call.tool))
+    if not answer.ahead:
         return ""
     return tr("Waiting: %n requests before this one", n=min(answer.ahead, MOST))
 
@@ -69,9 +77,12 @@ def reading_words(answer: Message) -> str:
     """That the question is read, and how much of a long one was; empty where the answer has begun, or waits."""
     told = answer.statistics
     has_begun = bool(told and (told.passes or told.new_tokens)) or len(answer.text) > len(answer.beginning)
-    if answer.ending is not AnswerEnding.OPEN or has_begun or answer.ahead:
+    if answer.ending is not AnswerEnding.OPEN or answer.ahead:
         return ""
-    return words_of_reading(answer.reading)
+    if answer.calls and len(answer.text) == last_step(answer.calls):
+        part = answer.reading.part if answer.reading else 0.0
+        return tr("Reading the results: {share}").format(share=share_text(part)) if part else tr("Reading the results")
+    return "" if has_begun else words_of_reading(answer.reading)
 
 
 def words_of_reading(reading: Reading | None) -> str:

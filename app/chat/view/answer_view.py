@@ -8,7 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.history.answer_parts import Part, answer_text, head_and_rest, parts_of
-from app.chat.history.calls import Call, Decision
+from app.chat.history.calls import Call, CallState, Decision
 from app.chat.history.message import TEXT, THOUGHT, Message, Version
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.answer_origins import AnswerOrigins
@@ -228,7 +228,8 @@ class AnswerView(QWidget):
             self.origins.set_probabilities(message.probabilities)
         self._arrived += added
         self._reveal.add(len(added), time.monotonic())
-        if message.ending.is_final or not self._look.smooth:
+        asks = any(each.state is CallState.WAITING for each in message.calls)
+        if message.ending.is_final or asks or not self._look.smooth:
             self._reveal.finish()
         self._throttle.request()
         if message.ending.is_final:

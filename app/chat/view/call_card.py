@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -29,6 +29,7 @@ from app.ui.widgets import CutLabel, announce, label, make_room
 _MOST_LINES = 18  # of a text that are seen at once
 _FRAME = 14  # pixels above and below a text's lines
 _INDENT = "    "
+_QUICK_SECONDS = 1.0
 _STATES = {
     CallState.WRITING: mark("Is being written…"),
     CallState.WAITING: mark("Asks for permission"),
@@ -100,6 +101,11 @@ class PlainField(QPlainTextEdit):
         else:
             super().wheelEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Another width breaks other lines."""
+        super().resizeEvent(event)
+        self._fit()
+
     def _fit(self) -> None:
         lines = max(1, min(_MOST_LINES, round(self.document().size().height())))
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + _FRAME)
@@ -146,7 +152,7 @@ class CallCard(QFrame):
 
     def _lay_out(self) -> None:
         head, buttons, column = QHBoxLayout(), QHBoxLayout(), QVBoxLayout(self)
-        head.setSpacing(8)
+        head.setSpacing(4)
         head.addWidget(self.header)
         head.addWidget(self.server, 1)
         head.addWidget(self.state)
@@ -214,17 +220,21 @@ class CallCard(QFrame):
         if call.state is CallState.WAITING and not asks:
             return tr("Not called")
         if call.state is CallState.DONE:
-            return tr("Done in {time}").format(time=time_text(call.seconds))
+            is_quick = call.seconds < _QUICK_SECONDS
+            return tr("Done") if is_quick else tr("Done in {time}").format(time=time_text(call.seconds))
         return tr(_STATES[call.state])
 
     def _show_texts(self) -> None:
         assert self._call is not None, "there is something to show"
         call, zoom = self._call, self._look.zoom
         self.header.setIcon(icon("tools", self._look.colors.accent if self._asks else self._look.colors.muted))
-        told = tr("The model wants to call this tool of {server} with:").format(server=unsteered(call.server))
-        self.question.setText(told)
-        self.arguments.show_text(readable_arguments(call.arguments), zoom)
-        self.result.show_text(marked(call.result), zoom)
+        arguments = readable_arguments(call.arguments)
+        told = tr("The model wants to call this tool of the server “{server}” without arguments.")
+        if arguments:
+            told = tr("The model wants to call this tool of the server “{server}” with:")
+        self.question.setText(told.format(server=unsteered(call.server)))
+        self.arguments.show_text(arguments, zoom)
+        self.result.show_text(marked(call.result.rstrip("\r\n")), zoom)
 
     def _show_details(self) -> None:
         call, is_open = self._call, self.header.isChecked()
