@@ -1,6 +1,5 @@
 """A call of a tool as it is shown: which tool, with what, how it stands, and what came of it."""
 
-import json
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -21,6 +20,7 @@ from app.chat.text.document_style import Look
 from app.i18n.translation import tr
 from app.i18n.units import time_text
 from app.i18n.wording import mark
+from app.system import json_text as json
 from app.system.json_text import parse_json
 from app.system.plain_text import marked, tip, unsteered
 from app.ui.theme import code_font, icon
