@@ -98,6 +98,11 @@ class ChatController(QObject):
         return answer is not None and not answer.ending.is_final
 
     @property
+    def request(self) -> int:
+        """The number of the request that the engine answers now; 0 for none."""
+        return self._request
+
+    @property
     def can_continue(self) -> bool:
         """Whether the last answer ended before its end."""
         answer = self.conversation.last_answer

@@ -8,7 +8,7 @@ import pytest
 
 from app.chat.archive.conversion import conversation_of, records_of
 from app.chat.history.answer_parts import Part, answer_text, parts_of
-from app.chat.history.answering import grown
+from app.chat.history.answering import grown, reading_words, waiting_words
 from app.chat.history.calls import (
     LONGEST_RESULT,
     Call,
@@ -20,7 +20,7 @@ from app.chat.history.calls import (
 )
 from app.chat.history.conversation import Conversation, counted_text
 from app.chat.history.message import AnswerEnding, Message
-from engine.protocol.messages import Calling, ChatMessage, Finished
+from engine.protocol.messages import Calling, ChatMessage, Finished, Reading
 from engine.protocol.tools import ToolCall, WrittenCall
 
 FIRST = '<tool_call>\n{"name": "look", "arguments": {"at": "sea"}}\n</tool_call>'
@@ -133,3 +133,15 @@ def test_a_long_result_is_cut_once_and_says_so() -> None:
     assert "5 more characters" in cut
     assert calls_of(call_details([replace(LOOK, result=cut)]), TEXT)[0].result == cut
     assert cut_result("short") == "short"
+
+
+def test_what_an_answer_waits_for_is_told() -> None:
+    answer = Message("assistant", TEXT, AnswerEnding.OPEN, calls=(DONE[0], replace(COUNT, tool="count")))
+    assert waiting_words(answer) == "Waiting for your decision on the tool count"
+    running = replace(answer, calls=(DONE[0], replace(COUNT, tool="count", state=CallState.RUNNING)))
+    assert waiting_words(running) == "Waiting for the tool count"
+    assert waiting_words(replace(answer, ending=AnswerEnding.STOPPED)) == ""
+    reads = replace(answer, calls=DONE, text=TEXT[:STEP])
+    assert (waiting_words(reads), reading_words(reads)) == ("", "Reading the results")
+    assert reading_words(replace(reads, reading=Reading(1, 0.25, 3.0))).startswith("Reading the results: 25")
+    assert reading_words(replace(answer, calls=DONE)) == ""
