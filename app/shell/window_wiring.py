@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.context_fit import SUMMARY_NOTICE
 from app.chat.generation.controller import COUNT_NOTICE, FAILED_NOTICE, STEPS_NOTICE
@@ -85,6 +86,7 @@ class WindowWiring(QObject):
         if window.program.toolbox is not None:
             window.chat.tools.follow(window.program.toolbox)
         window.chat_panel.composer.tray.passed_on.connect(window.open_file)
+        window.chat.tools.asked.connect(lambda: QApplication.alert(window))  # which nobody may look at meanwhile
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)

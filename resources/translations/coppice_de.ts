@@ -932,6 +932,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
+            <source>Switch off tools that this chat does not need, start a new chat, or load a larger context.</source>
+            <translation>Schalten Sie Werkzeuge aus, die dieser Chat nicht braucht, beginnen Sie einen neuen Chat, oder laden Sie einen größeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
             <source>The answer has called tools in {steps} steps, and waits for you to let it continue.</source>
             <translation>Die Antwort hat in {steps} Schritten Werkzeuge aufgerufen und wartet darauf, dass Sie sie fortsetzen.</translation>
         </message>

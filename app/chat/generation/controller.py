@@ -429,7 +429,10 @@ class ChatController(QObject):
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""
         if not self._engine.ready:
             return replace(answer, ending=AnswerEnding.INTERRUPTED)
-        self._raise_failure(failed.message, failed.hint, is_of_question=failed.kind == "input")
+        hint = failed.hint
+        if failed.kind == "too_long" and self.tools_on:
+            hint = tr("Switch off tools that this chat does not need, start a new chat, or load a larger context.")
+        self._raise_failure(failed.message, hint, is_of_question=failed.kind == "input")
         if failed.kind == "lost" and answer.text:
             return replace(answer, ending=AnswerEnding.LOST)
         return replace(answer, ending=self._resumed.ending if self._resumed else AnswerEnding.FAILED)

@@ -34,11 +34,13 @@ def as_asked(tools: Iterable[OfferedTool]) -> tuple[Tool, ...]:
 class ToolRun(QObject):
     """One answer's calls at a time. They are made one after the other, as the model may rely on their order.
 
-    `changed` carries all calls of the answer, `ended` comes once each has a result that the model can be told.
+    `changed` carries all calls of the answer, `asked` comes when a person has to decide, `ended` once each call has a
+    result that the model can be told.
     """
 
     offered_changed = Signal()
     changed = Signal(tuple)
+    asked = Signal()
     ended = Signal()
 
     def __init__(self, settings: SettingsFile, parent: QObject | None = None) -> None:
@@ -120,6 +122,7 @@ class ToolRun(QObject):
                 return
             call = self._calls[place]
             if call.begin not in self._allowed and full_name(call) not in self._settings.current.allowed_tools:
+                self.asked.emit()
                 return
             self._make(place)
 

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.generation.controller import MOST_STEPS, STEPS_NOTICE
+from app.chat.generation.controller import FAILED_NOTICE, MOST_STEPS, STEPS_NOTICE
 from app.chat.history.calls import CallState, Decision
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding
@@ -238,6 +238,24 @@ def test_an_answer_that_fails_behind_calls_can_go_on(room: Room, toolbox: FakeTo
     assert room.controller.can_continue
     room.controller.continue_answer()
     assert room.link.last_question.chat[-1].content == "waves"
+
+
+def test_where_tools_take_the_room_the_advice_is_about_them(room: Room) -> None:
+    room.controller.ask("What is there?")
+    room.link.answer(Failed(room.link.last_question.id, "Too long.", "Start a new chat.", "too_long"))
+    assert "Switch off tools" in room.notices[FAILED_NOTICE].hint
+
+
+def test_a_person_is_called_once_for_each_decision(room: Room, toolbox: FakeToolbox) -> None:
+    asked: list[int] = []
+    room.controller.tools.asked.connect(lambda: asked.append(len(toolbox.calls)))
+    room.controller.ask("What is there?")
+    call(room, "look", "count")
+    assert asked == [0]
+    allow(room, 0)
+    assert asked == [0]
+    toolbox.answer("waves")
+    assert asked == [0, 1]
 
 
 def test_many_steps_end_with_a_question_to_the_person(room: Room, settings: SettingsFile, toolbox: FakeToolbox) -> None:

@@ -9,10 +9,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.finding.needle import Wanted
+from app.chat.finding.search import Search
 from app.chat.history.calls import Call, CallState, Decision
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import AnswerEnding, Message
+from app.chat.history.message import TEXT as TEXT_PART
+from app.chat.history.message import THOUGHT, AnswerEnding, Message
 from app.chat.text.document_style import Look
+from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.call_card import CallCard, readable_arguments
 from app.chat.view.conversation_view import ConversationView
@@ -216,3 +220,28 @@ def test_what_is_said_to_a_call_reaches_the_chat(qapp: QApplication, qtbot: QtBo
     assert steps
     steps.cards[1].deny.click()
     assert heard == [(COUNT.begin, Decision.DENY)]
+
+
+def test_what_is_found_has_the_numbers_of_the_parts_that_are_shown(view: AnswerView, qtbot: QtBot) -> None:
+    view.unfold(THOUGHT)
+    for part in (2, 3, 4):  # two cards, which have none, and what was thought behind them
+        view.unfold(part)
+    qtbot.waitUntil(lambda: len(view.parts) == 4)
+    search = Search()
+    search.begin(Wanted("e"), [view.message])
+    while not search.work(Budget(1.0)):
+        pass
+    found = {(place.section[1:]) for place in map(search.hits.place, range(search.hits.count))}
+    shown = {(part, section) for part, section, text in view.parts if "e" in text.toPlainText()}
+    assert found == shown == {(TEXT_PART, 0), (5, 0)}
+
+
+def test_a_hit_in_a_later_thought_unfolds_it(view: AnswerView, qtbot: QtBot) -> None:
+    search = Search()
+    search.begin(Wanted("Aha"), [view.message])
+    while not search.work(Budget(1.0)):
+        pass
+    (_, part, _) = search.hits.place(0).section
+    view.unfold(part)
+    qtbot.waitUntil(lambda: any("Aha." in text.toPlainText() for its, _, text in view.parts if its == part))
+    assert view.guess_of(part, 0).top() > view.body.y()
