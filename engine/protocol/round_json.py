@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from itertools import pairwise
 from typing import Any, TypeVar, cast, get_args
 
-from engine.protocol.messages import Finished, FinishReason, Prefilled, Round, Seconds, Statistics
+from engine.protocol.messages import Calling, Finished, FinishReason, Prefilled, Round, Seconds, Statistics
 from engine.protocol.options import LARGEST_BUDGET, MOST_TOP_LOG_PROBS
 from engine.protocol.tools import ToolCall, WrittenCall
 from engine.protocol.watching import TargetLogProbs, Tree
@@ -96,6 +96,14 @@ def prefilled_from_json(given: object) -> Prefilled:
     return Prefilled(
         read.count("id"), prompt_tokens, read.count("cached_tokens", prompt_tokens), read.number("seconds", float)
     )
+
+
+def calling_from_json(given: object) -> Calling:
+    """Where a call may begin, as `asdict` has it. Raises `MalformedEventError`."""
+    read = _Fields(given)
+    begin = read.values.get("begin")
+    _require(_is_whole(begin) and -1 <= cast(int, begin) <= MOST_WRITTEN, "a call has no place")
+    return Calling(read.count("id"), cast(int, begin), read.text("name"))
 
 
 def finished_from_json(given: object) -> Finished:

@@ -51,7 +51,7 @@ def answer_text(text: str, calls: Sequence[Call] = ()) -> str:
 def _step(text: str, begin: int, calls: Sequence[Call], opening: tuple[int, str] | None) -> Iterator[Part | Call]:
     """The parts of what stands from `begin` on."""
     hidden = min(opening[0], len(text)) if opening and not calls and opening[0] >= begin else len(text)
-    parts = split(text[begin:hidden])
+    parts = split(text[begin : calls[0].begin if calls else hidden])
     if parts.thought or parts.is_thinking:
         here = NOWHERE if parts.thought_begin == NOWHERE else begin + parts.thought_begin
         yield Part(parts.thought, here, is_thought=True, is_thinking=parts.is_thinking)

@@ -37,6 +37,7 @@ from engine.protocol.messages import (
 from engine.protocol.reasoning import COMMON
 from engine.protocol.round_json import (
     MalformedEventError,
+    calling_from_json,
     finished_from_json,
     prefilled_from_json,
     round_from_json,
@@ -146,6 +147,8 @@ class RemoteAnswer:
             if "prefilled" in own:
                 self._note_time()
                 yield replace(prefilled_from_json(own["prefilled"]), id=self.id)
+            if "calling" in own:
+                yield replace(calling_from_json(own["calling"]), id=self.id)
             if "round" in own:
                 self.tells_rounds = True
                 round = replace(round_from_json(own["round"]), id=self.id)

@@ -16,7 +16,7 @@ from app.engine.remote.questions import question
 from app.engine.remote.servers import look_at
 from app.engine.remote.wire import Wire
 from app.system.background import Stop
-from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Prefilled, Round
+from engine.protocol.messages import Calling, ChatMessage, Event, Finished, Generate, Prefilled, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import COMMON
@@ -98,9 +98,11 @@ def test_calls_have_the_place_in_the_text_that_the_server_knows(running: Running
     wire, stop = Wire(running.address), Stop()
     options = replace(OPTIONS, max_new_tokens=80)
     body = question(COPPICE, "", CHAT, options, TOOLS) | {"tool_choice": "required", "parallel_tool_calls": False}
-    answer, text = RemoteAnswer(1, wire.host), ""
+    answer, told = RemoteAnswer(1, wire.host), list[Event]()
     for sent in wire.events("/v1/chat/completions", body, stop):
-        text += "".join(event.text for each in sent for event in answer.take(each) if isinstance(event, Round))
+        told += [event for each in sent for event in answer.take(each)]
+    text = "".join(event.text for event in told if isinstance(event, Round))
+    assert Calling(1, 0, "roll") in told, "so that no mark is seen while it comes"
     (ending,) = answer.end()
     assert isinstance(ending, Finished)
     (written,) = ending.calls

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.chat.archive.conversion import conversation_of, records_of
 from app.chat.history.answer_parts import Part, answer_text, parts_of
@@ -20,8 +22,10 @@ from app.chat.history.calls import (
 )
 from app.chat.history.conversation import Conversation, counted_text
 from app.chat.history.message import AnswerEnding, Message
+from app.chat.history.reasoning import NOWHERE
 from engine.protocol.messages import Calling, ChatMessage, Finished, Reading
 from engine.protocol.tools import ToolCall, WrittenCall
+from tests.campaigns.extent import choose
 
 FIRST = '<tool_call>\n{"name": "look", "arguments": {"at": "sea"}}\n</tool_call>'
 SECOND = '<tool_call>{"name": "count"}</tool_call>'
@@ -145,3 +149,29 @@ def test_what_an_answer_waits_for_is_told() -> None:
     assert (waiting_words(reads), reading_words(reads)) == ("", "Reading the results")
     assert reading_words(replace(reads, reading=Reading(1, 0.25, 3.0))).startswith("Reading the results: 25")
     assert reading_words(replace(answer, calls=DONE)) == ""
+
+
+PIECES = st.sampled_from(["<think>", "</think>", "\n", "word ", "<tool_call>", "🦊", "[THINK]", "[/THINK]", " "])
+
+
+@settings(deadline=None, max_examples=choose(100, 5000))
+@given(
+    text=st.lists(PIECES, max_size=12).map("".join),
+    places=st.lists(st.integers(0, 60), max_size=9).map(sorted),
+    length=st.integers(0, 60),
+    opening=st.none() | st.tuples(st.integers(0, 60), st.sampled_from(["", "look"])),
+)
+def test_any_text_with_any_calls_is_shown_in_order(
+    text: str, places: list[int], length: int, opening: tuple[int, str] | None
+) -> None:
+    threes = zip(places[::3], places[1::3], places[2::3], strict=False)
+    made = [Call(begin, end, step, "", "look", "{}") for begin, end, step in threes]
+    calls = calls_of(call_details(made), text)
+    here = 0
+    for each in parts_of(text[:length], calls, opening):
+        assert each.begin >= here or each.begin == NOWHERE
+        if isinstance(each, Part) and each.begin != NOWHERE:
+            assert text[each.begin :].startswith(each.text)
+        here = max(here, each.begin)
+    roles = [turn.role for turn in turns_of(text, calls)]
+    assert roles.count("tool") == len(calls)
