@@ -40,7 +40,8 @@ class Settings(Preferences):
     checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
     of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown;
     `files_folder`: in which a file was last chosen or written; `dock_widths`: how wide a person has the docks in a
-    window that has room for them, in pixels.
+    window that has room for them, in pixels; `allowed_tools`: those that answers may call without asking, each as
+    `server/name`.
     """
 
     geometry: str = ""
@@ -64,6 +65,7 @@ class Settings(Preferences):
     toured: bool = False
     files_folder: str = ""
     dock_widths: dict[str, int] = field(default_factory=dict)
+    allowed_tools: tuple[str, ...] = ()
 
     @property
     def beginning(self) -> GenerationSettings:

@@ -25,6 +25,7 @@ from app.shell.unsaved import UnsavedChats
 from app.shell.window import EMPTY_NOTICE, MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
+from app.tools.toolbox import Toolbox
 from app.ui.file_dialogs import remember_folder
 from app.ui.focus_ring import FocusRings
 from app.ui.notices import Notice, Tone
@@ -59,6 +60,7 @@ class Program(QObject):
         self._numbers = 0
         self._is_quitting = False
         self._told: set[str] = set()  # keys of notices that concern the program
+        self.toolbox: Toolbox | None = None  # of what answers may call; for windows that are opened later
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         FocusRings(self)
         DialogShortcuts(lambda: self.front.actions_, self)

@@ -93,6 +93,8 @@ SAFE_WITHOUT = {
     "app/chat/history/records.py": "halves replaced",
     "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
+    "app/engine/remote/tool_calls.py": "schemas of tools, which the link has made well-formed",
+    "app/chat/view/call_card.py": "halves replaced",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
