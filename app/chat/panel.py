@@ -111,10 +111,13 @@ class ChatPanel(QWidget):
             changed.connect(lambda *_: self.view.show_preview(0))  # until it is foreseen what will give way there
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
+        self.composer.tools.chosen.connect(controller.switch_tools_off)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
             changed.connect(lambda: self._show_generation_state(controller))
+        controller.tools.offered_changed.connect(lambda: self._show_generation_state(controller))
         for changed in (controller.path_changed, controller.first_read_changed, controller.turn_added):
             changed.connect(lambda: self._show_divider(controller))
+        self.view.call_decided.connect(controller.tools.decide)
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())
         self.view.version_chosen.connect(controller.show_version)
@@ -167,6 +170,7 @@ class ChatPanel(QWidget):
         self.composer.set_can_continue(controller.can_continue)
         self.composer.show_speculation(speculation_state(controller.generation, self._state, last))
         self.composer.show_constraint(constraint_state(controller.generation, self._state))
+        self.composer.show_tools(controller.tools.offered, controller.generation)
 
     def _show_divider(self, controller: ChatController) -> None:
         self.view.show_divider(controller.conversation.first_read, controller.conversation.summary)

@@ -5,6 +5,7 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.interface import EngineSwitch
 from engine.protocol.messages import ChatMessage, Event
 from engine.protocol.options import GenerateOptions
+from engine.protocol.tools import Tool
 from engine.protocol.watching import Inspect, Watch
 
 
@@ -22,13 +23,13 @@ class Asker(QObject):
         self._switch = switch
         switch.events_arrived.connect(self._on_events)
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, *, tools: tuple[Tool, ...] = ()) -> int:
         """As `Answerer.generate`, in this window's turn."""
-        return self._switch.generate(chat, options, self.number)
+        return self._switch.generate(chat, options, self.number, tools=tools)
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), *, tools: tuple[Tool, ...] = ()) -> int:
         """As `Answerer.count`."""
-        return self._switch.count(chat, texts, self.number)
+        return self._switch.count(chat, texts, self.number, tools=tools)
 
     def look(self, command: Watch | Inspect) -> None:
         """As `Answerer.look`; what other windows watch is watched on."""

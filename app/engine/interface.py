@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal, SignalInstance
 from engine.protocol.messages import ChatMessage, Event, Failed, Ready
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
+from engine.protocol.tools import Tool
 from engine.protocol.watching import Inspect, Watch
 
 APPLICATION = 0  # the asker of loads, and of all that no window asks for; windows have the numbers from 1 on
@@ -23,11 +24,11 @@ class Answerer(Protocol):
     def events_arrived(self) -> SignalInstance:
         """A list of events."""
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
-        """Ask for the answer to a conversation; returns the id that the answering events carry."""
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, *, tools: tuple[Tool, ...] = ()) -> int:
+        """Ask for the answer to a conversation, with tools to call; returns the id that the answering events carry."""
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
-        """Ask how many tokens these have; returns the id of the `Counted`."""
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), *, tools: tuple[Tool, ...] = ()) -> int:
+        """Ask how many tokens these have, the conversation with its tools; returns the id of the `Counted`."""
 
     def look(self, command: Watch | Inspect) -> None:
         """Say what is watched of the rounds, or ask about a node."""
@@ -54,7 +55,14 @@ class SharedAnswerer(Answerer, Protocol):
     def engine_stopped(self) -> SignalInstance:
         """The engine is gone, or cannot be reached: a `Failed` says why."""
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
+    def generate(
+        self,
+        chat: tuple[ChatMessage, ...],
+        options: GenerateOptions,
+        asker: int = APPLICATION,
+        *,
+        tools: tuple[Tool, ...] = (),
+    ) -> int:
         """As `Answerer.generate`, in this asker's turn."""
 
     def cancel(self, through: int, asker: int = APPLICATION) -> None:
@@ -137,13 +145,27 @@ class EngineSwitch(QObject):
         """As `Engine.serve`, of the local engine."""
         self._local.serve(command)
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
+    def generate(
+        self,
+        chat: tuple[ChatMessage, ...],
+        options: GenerateOptions,
+        asker: int = APPLICATION,
+        *,
+        tools: tuple[Tool, ...] = (),
+    ) -> int:
         """As `Engine.generate`, of the chosen engine."""
-        return self._asked(self._chosen.generate(chat, options, asker), asker)
+        return self._asked(self._chosen.generate(chat, options, asker, tools=tools), asker)
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), asker: int = APPLICATION) -> int:
+    def count(
+        self,
+        chat: tuple[ChatMessage, ...],
+        texts: tuple[str, ...] = (),
+        asker: int = APPLICATION,
+        *,
+        tools: tuple[Tool, ...] = (),
+    ) -> int:
         """As `Engine.count`, of the chosen engine."""
-        return self._asked(self._chosen.count(chat, texts), asker)
+        return self._asked(self._chosen.count(chat, texts, tools=tools), asker)
 
     def look(self, command: Watch | Inspect, asker: int = APPLICATION) -> None:
         """Both engines are told: either may have had the round. What is watched, those to come should know too."""

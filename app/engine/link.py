@@ -41,6 +41,7 @@ from engine.protocol.messages import (
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
+from engine.protocol.tools import Tool
 from engine.protocol.watching import Inspect, Watch
 
 _log = logging.getLogger("coppice.engine")
@@ -106,9 +107,16 @@ class EngineLink(QThread):
         self._submit(command)
         return command.id
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
-        """Ask for the answer to a conversation; returns the id that the answering events carry."""
-        command = Generate(next(self.ids), well_formed_values(chat), options, asker=asker)
+    def generate(
+        self,
+        chat: tuple[ChatMessage, ...],
+        options: GenerateOptions,
+        asker: int = APPLICATION,
+        *,
+        tools: tuple[Tool, ...] = (),
+    ) -> int:
+        """Ask for the answer to a conversation, with tools to call; returns the id that the answering events carry."""
+        command = Generate(next(self.ids), well_formed_values(chat), options, well_formed_values(tools), asker=asker)
         self.requested.emit(command.id, asker)
         self._submit(command)
         return command.id
@@ -119,9 +127,9 @@ class EngineLink(QThread):
         self._submit(command)
         return command.id
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), *, tools: tuple[Tool, ...] = ()) -> int:
         """Ask how many tokens these have; returns the id of the `Counted`, which a dying engine never sends."""
-        command = Count(next(self.ids), well_formed_values(chat), well_formed_values(texts))
+        command = Count(next(self.ids), well_formed_values(chat), well_formed_values(texts), well_formed_values(tools))
         self._submit(command)
         return command.id
 

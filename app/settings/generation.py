@@ -116,6 +116,7 @@ class GenerationSettings:
     `speculates` False switches speculation off and remembers `method`. `when_full` is what happens when the context is
     full: `stop` answering, `drop` the oldest turns, or `summarise` them. `stop_strings`: one a line.
     `constraint` is what answers are held to, `off` for nothing; the text of each kind stays while another one is used.
+    `tools_off`: tools that answers may not call, each as `server/name`.
     """
 
     method: str = option("auto", METHOD, form=METHOD)
@@ -242,6 +243,8 @@ class GenerationSettings:
         meant_by=GRAMMAR,
         files=mark("Grammars (*.gbnf *.lark *.txt);;All files (*)"),
     ).in_form("")
+
+    tools_off: tuple[str, ...] = ()
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""

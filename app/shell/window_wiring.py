@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication
 
 from app.chat.generation.context_fit import SUMMARY_NOTICE
-from app.chat.generation.controller import COUNT_NOTICE, FAILED_NOTICE
+from app.chat.generation.controller import COUNT_NOTICE, FAILED_NOTICE, STEPS_NOTICE
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.comparison.feature import COMPARISON_NOTICE
 from app.engine.state import EngineState
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from app.tree.panel import TreePanel
 
 
-OF_ONE_CHAT = (FAILED_NOTICE, COUNT_NOTICE, SUMMARY_NOTICE, ATTACHMENT_NOTICE, COMPARISON_NOTICE)
+OF_ONE_CHAT = (FAILED_NOTICE, COUNT_NOTICE, STEPS_NOTICE, SUMMARY_NOTICE, ATTACHMENT_NOTICE, COMPARISON_NOTICE)
 """Notices that say something of the conversation that is shown: over another one they would be wrong."""
 
 
@@ -82,7 +83,9 @@ class WindowWiring(QObject):
         window = self._window
         window.conversations.keep_unsent(window.chat_panel.composer, window.chat_panel.view)
         window.chat_panel.follow(window.chat)
+        window.chat.tools.follow(window.program.toolbox)
         window.chat_panel.composer.tray.passed_on.connect(window.open_file)
+        window.chat.tools.asked.connect(lambda: QApplication.alert(window))  # which nobody may look at meanwhile
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)

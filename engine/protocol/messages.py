@@ -13,11 +13,11 @@ from engine.protocol.pictures import Picture
 from engine.protocol.residence import Residence
 from engine.protocol.sentences import say
 from engine.protocol.serving import Serve, Serving, ServingEnded, StopServing, Visit
-from engine.protocol.tools import Tool, ToolCall
+from engine.protocol.tools import Tool, ToolCall, ToolChoice, WrittenCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 10
+PROTOCOL = 11
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -63,13 +63,14 @@ class Unload:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Answer a conversation. Answered by `Reading`*, `Prefilled`, `Round`*, `Finished`.
+    """Answer a conversation. Answered by `Reading`*, `Prefilled`, `Calling`* and `Round`*, `Finished`.
 
     Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
-    may be called; the answer's text then has the marks that the model puts around its calls. `raw` is read instead of a
-    conversation where it is there: a text behind the token that begins every one, or tokens. `asker`: the number of the
-    window that asks, whose requests are answered in order; those of several windows in turn. `template_values`: what
-    else the model's chat template is told, such as whether to reason.
+    may be called, as `tool_choice` has it; the answer's text then has the marks that the model puts around its calls.
+    `raw` is read instead of a conversation where it is there: a text behind the token that
+    begins every one, or tokens. `asker`: the number of the window that asks, whose requests are answered in order;
+    those of several windows in turn. `template_values`: what else the model's chat template is told, such as whether to
+    reason.
     """
 
     id: int
@@ -79,6 +80,7 @@ class Generate:
     raw: str | tuple[int, ...] | None = None
     asker: int = 0
     template_values: TemplateValues = ()
+    tool_choice: ToolChoice = field(default_factory=ToolChoice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,14 @@ class Appraise:
 class Count:
     """Ask how many tokens a conversation has as a prompt, and each of some texts alone. Answered by one `Counted`.
 
-    No request: it is answered beside whatever runs, at once, and is never cancelled.
+    `tools` that the answer may call are part of the prompt. No request: it is answered beside whatever runs, at once,
+    and is never cancelled.
     """
 
     id: int
     chat: tuple[ChatMessage, ...] = ()
     texts: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
 
 Keeping = KeepTexts | ForgetTexts  # what is kept of texts, from now on and until now
@@ -296,6 +300,19 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Calling:
+    """From character `begin` on, the text of an answer may be a call of a tool; -1: what seemed so is none.
+
+    Told before the `Round` that writes it. Places count from where the assistant's last turn begins, in the part that
+    is continued if there is one. `name`: of the tool, once the call is known to be one.
+    """
+
+    id: int
+    begin: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Wrote:
     """Text that an engine elsewhere has written, which tells of no rounds. `tokens`: as far as it says, else 0."""
 
@@ -365,7 +382,8 @@ class Statistics:
 class Finished:
     """The one good ending. `text` is what was still held back of the answer; `statistics` is None for a `Load`.
 
-    `stop`: the stop string that ended it, empty where an end token did, or something else.
+    `stop`: the stop string that ended it, empty where an end token did, or something else. `calls`: those that a
+    complete answer makes, in places as `Calling` has them.
     """
 
     id: int
@@ -373,6 +391,7 @@ class Finished:
     text: str = ""
     statistics: Statistics | None = None
     stop: str = ""
+    calls: tuple[WrittenCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,5 +489,5 @@ class Counted:
 
 Told = Drafted | Passing | Inspected  # about trees and passes, to those who ask
 Served = Serving | ServingEnded | Visit  # about the server, to the window that switched it on
-Answered = Queued | Reading | Prefilled | Round | Wrote | Steps
+Answered = Queued | Reading | Prefilled | Calling | Round | Wrote | Steps
 Event = Ready | Loading | Loaded | Answered | Finished | Failed | Appraised | Counted | Told | Served | Kept

@@ -10,13 +10,15 @@ from dataclasses import asdict, fields
 from itertools import pairwise
 from typing import Any, TypeVar, cast, get_args
 
-from engine.protocol.messages import Finished, FinishReason, Prefilled, Round, Seconds, Statistics
+from engine.protocol.messages import Calling, Finished, FinishReason, Prefilled, Round, Seconds, Statistics
 from engine.protocol.options import LARGEST_BUDGET, MOST_TOP_LOG_PROBS
+from engine.protocol.tools import ToolCall, WrittenCall
 from engine.protocol.watching import TargetLogProbs, Tree
 
 MOST_NODES = LARGEST_BUDGET + 1  # with the root
 LONGEST_TEXT = 1 << 20  # characters; no round and no token writes as much
 MOST_COUNTED = 1 << 62
+MOST_WRITTEN = 1 << 31  # characters of an answer
 LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 Number = TypeVar("Number", int, float)
@@ -96,13 +98,32 @@ def prefilled_from_json(given: object) -> Prefilled:
     )
 
 
+def calling_from_json(given: object) -> Calling:
+    """Where a call may begin, as `asdict` has it. Raises `MalformedEventError`."""
+    read = _Fields(given)
+    begin = read.values.get("begin")
+    _require(_is_whole(begin) and -1 <= cast(int, begin) <= MOST_WRITTEN, "a call has no place")
+    return Calling(read.count("id"), cast(int, begin), read.text("name"))
+
+
 def finished_from_json(given: object) -> Finished:
     """The end of an answer, as `asdict` has it. Raises `MalformedEventError`."""
     read = _Fields(given)
     reason, statistics = read.text("reason"), read.values.get("statistics")
     _require(reason in get_args(FinishReason), "it ended for no reason that is known")
     figures = None if statistics is None else _figures(Statistics, statistics)
-    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures, read.text("stop"))
+    calls = tuple(_call(each) for each in read.list_of("calls"))
+    places = [place for each in calls for place in (each.begin, each.end)]
+    _require(places == sorted(places), "calls stand in the place of others")
+    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures, read.text("stop"), calls)
+
+
+def _call(given: object) -> WrittenCall:
+    read = _Fields(given)
+    its = _Fields(read.values.get("call"))
+    begin, end = read.count("begin", MOST_WRITTEN), read.count("end", MOST_WRITTEN)
+    _require(begin < end, "a call has no place")
+    return WrittenCall(begin, end, ToolCall(its.text("id"), its.text("name"), its.text("arguments")))
 
 
 class _Fields:

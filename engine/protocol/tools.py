@@ -23,6 +23,15 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call where it stands in an answer: characters `begin` to `end` of its text, the marks around it included."""
+
+    begin: int
+    end: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
 class ToolChoice:
     """Whether an answer calls tools: as it likes, not at all, or at least once.
 

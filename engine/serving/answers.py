@@ -10,7 +10,7 @@ from weakref import ReferenceType, ref
 
 from engine.errors import CoppiceError
 from engine.protocol.keeping import SERVED
-from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
+from engine.protocol.messages import Calling, Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
 from engine.protocol.sentences import say
 from engine.serving.context import Asker, Service, stopped
 from engine.serving.desk import Job
@@ -41,10 +41,11 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One round, and what came of it. Pieces may lag behind the tokens."""
+    """One round, and what came of it. Pieces may lag behind the tokens. `calling`: what was told before the round."""
 
     round: Round
     pieces: tuple[Piece, ...]
+    calling: Calling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,16 @@ async def answer(
     """
     made_for = made_for or ref(service.engine)
     pieces = AnswerPieces(service.desk.engine_for(made_for).reasoning_marks, behind or AllContent())
+    calling: Calling | None = None
     async with aclosing(events(service, asker, ask(service.desk.next_id()), made_for)) as arriving:
         async for event in arriving:
             if isinstance(event, Failed):
                 raise Refused(event)
-            if isinstance(event, Round):
-                yield Progress(event, tuple(pieces.push(event.text)))
+            if isinstance(event, Calling):
+                calling = event
+            elif isinstance(event, Round):
+                yield Progress(event, tuple(pieces.push(event.text)), calling)
+                calling = None
             elif isinstance(event, Finished):
                 yield Ended(event, (*pieces.push(event.text), *pieces.flush()))
             elif isinstance(event, Prefilled | Alive):

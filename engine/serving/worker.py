@@ -193,8 +193,10 @@ class Worker:
         self._is_new = False
         self._tell_keeping(engine)
         watcher = self._watcher if job.is_of_window else None
-        prompt = engine.prompt_of(request)
-        yield from engine.generate(request.id, prompt, request.options, watcher)
+        if request.tools:  # a client's were prepared before their turn, in another thread
+            yield from engine.answer(request, watcher, is_held=not job.is_of_window)
+        else:
+            yield from engine.generate(request.id, engine.prompt_of(request), request.options, watcher)
 
     def _unload(self) -> None:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed

@@ -9,6 +9,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import AllContent, Divider
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.divider import CallDivider
 from engine.text.tools.formats import HARMONY
 from engine.text.tools.grammar import CallGrammar
 from engine.text.tools.schemas import schemas_of
@@ -20,7 +21,12 @@ def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
     A call that is malformed before its name is known is content; what comes behind is passed on as it was written. Call
     it on an event loop only behind `tool_constraint`, which has asked the template.
     """
-    return tokenizer.tool_format.and_hermes().divider(tools) if tools else AllContent()
+    return call_divider(tokenizer, tools) if tools else AllContent()
+
+
+def call_divider(tokenizer: Tokenizer, tools: Sequence[Tool]) -> CallDivider:
+    """The same for an answer that has tools to call."""
+    return tokenizer.tool_format.and_hermes().divider(tools)
 
 
 def tool_constraint(

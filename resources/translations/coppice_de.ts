@@ -479,6 +479,52 @@
             <translation>Bilder dieser Art ({kind}) können nicht gelesen werden. Speichern Sie es als PNG oder JPEG, und hängen Sie das an.</translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>%n tools</source>
+            <translation>
+                <numerusform>%n Werkzeug</numerusform>
+                <numerusform>%n Werkzeuge</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>All off</source>
+            <translation>Alle aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>All on</source>
+            <translation>Alle an</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>Answers of this chat call no tools.</source>
+            <translation>Antworten dieses Chats rufen keine Werkzeuge auf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>Answers of this chat may call:</source>
+            <translation>Antworten dieses Chats können aufrufen:</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>Click to switch tools off and on for this chat.</source>
+            <translation>Klicken Sie, um Werkzeuge für diesen Chat aus- und einzuschalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>Tools off</source>
+            <translation>Werkzeuge aus</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>and %n more</source>
+            <translation>
+                <numerusform>und %n weiterer</numerusform>
+                <numerusform>und %n weitere</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
             <source>%n chats could not be read ({reason}): {titles}</source>
             <translation>
@@ -819,14 +865,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>With the next question these turns are read as a summary only:</source>
             <translation>Mit der nächsten Frage wird von diesen Beiträgen nur noch eine Zusammenfassung gelesen:</translation>
         </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/generation/context_use.py" />
-            <source>and %n more</source>
-            <translation>
-                <numerusform>und %n weiterer</numerusform>
-                <numerusform>und %n weitere</numerusform>
-            </translation>
-        </message>
         <message>
             <location filename="../../app/chat/generation/context_use.py" />
             <source>full</source>
@@ -891,6 +929,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/controller.py" />
             <source>Structured output…</source>
             <translation>Strukturierte Ausgabe …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>Switch off tools that this chat does not need, start a new chat, or load a larger context.</source>
+            <translation>Schalten Sie Werkzeuge aus, die dieser Chat nicht braucht, beginnen Sie einen neuen Chat, oder laden Sie einen größeren Kontext.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/controller.py" />
+            <source>The answer has called tools in {steps} steps, and waits for you to let it continue.</source>
+            <translation>Die Antwort hat in {steps} Schritten Werkzeuge aufgerufen und wartet darauf, dass Sie sie fortsetzen.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -1171,6 +1219,26 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/history/answering.py" />
             <source>Reading the question: {share}, {time} left</source>
             <translation>Liest die Frage: {share}, noch {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Reading the results</source>
+            <translation>Liest die Ergebnisse</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Reading the results: {share}</source>
+            <translation>Liest die Ergebnisse: {share}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Waiting for the tool {tool}</source>
+            <translation>Wartet auf das Werkzeug {tool}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Waiting for your decision on the tool {tool}</source>
+            <translation>Wartet auf Ihre Entscheidung über das Werkzeug {tool}</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/history/answering.py" />
@@ -1719,14 +1787,14 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{rate:.1f} Token/s</translation>
         </message>
         <message>
-            <location filename="../../app/chat/view/answer_view.py" />
-            <source>Answer</source>
-            <translation>Antwort</translation>
+            <location filename="../../app/chat/view/answer_steps.py" />
+            <source>Answer text</source>
+            <translation>Text der Antwort</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />
-            <source>Answer text</source>
-            <translation>Text der Antwort</translation>
+            <source>Answer</source>
+            <translation>Antwort</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />
@@ -1772,6 +1840,106 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_view.py" />
             <source>This answer has no text.</source>
             <translation>Diese Antwort hat keinen Text.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Allow once</source>
+            <translation>Einmal erlauben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Always allow this tool</source>
+            <translation>Dieses Werkzeug immer erlauben</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Arguments</source>
+            <translation>Argumente</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Asks for permission</source>
+            <translation>Bittet um Erlaubnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Declined</source>
+            <translation>Abgelehnt</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Deny</source>
+            <translation>Ablehnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Done</source>
+            <translation>Fertig</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Done in {time}</source>
+            <translation>Fertig nach {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Failed</source>
+            <translation>Fehlgeschlagen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Hide the details</source>
+            <translation>Einzelheiten verbergen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Is being written…</source>
+            <translation>Wird geschrieben …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>It is called without asking from now on, in every chat, until you change that in Preferences.</source>
+            <translation>Es wird von nun an ohne Nachfrage aufgerufen, in jedem Chat, bis Sie das in den Einstellungen ändern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Not called</source>
+            <translation>Nicht aufgerufen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Result</source>
+            <translation>Ergebnis</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Running…</source>
+            <translation>Läuft …</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Show arguments and result</source>
+            <translation>Argumente und Ergebnis zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>The model is told that you declined, and goes on.</source>
+            <translation>Dem Modell wird gesagt, dass Sie abgelehnt haben, und es fährt fort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>The model wants to call this tool of the server “{server}” with:</source>
+            <translation>Das Modell möchte dieses Werkzeug des Servers „{server}“ aufrufen, mit:</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>The model wants to call this tool of the server “{server}” without arguments.</source>
+            <translation>Das Modell möchte dieses Werkzeug des Servers „{server}“ ohne Argumente aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>Tool {tool}: {state}</source>
+            <translation>Werkzeug {tool}: {state}</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/conversation_view.py" />
@@ -4708,18 +4876,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/download_list.py" />
-            <source>Done</source>
-            <translation>Fertig</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Downloading</source>
             <translation>Lädt herunter</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads/download_list.py" />
-            <source>Failed</source>
-            <translation>Fehlgeschlagen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/downloads/download_list.py" />
@@ -11722,6 +11880,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/heads/eagle.py" />
             <source>The head '{name}' was made for a model of another size than '{target}'.</source>
             <translation>Der Kopf „{name}“ wurde für ein Modell anderer Größe als „{target}“ gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>The layers of '{name}' put out several states of each token, which no head reads.</source>
+            <translation>Die Schichten von „{name}“ geben zu jedem Token mehrere Zustände aus, die kein Kopf liest.</translation>
         </message>
         <message>
             <location filename="../../engine/model/heads/multi_token.py" />

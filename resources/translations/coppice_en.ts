@@ -4,6 +4,22 @@
     <context>
         <name>Coppice</name>
         <message numerus="yes">
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>%n tools</source>
+            <translation>
+                <numerusform>%n tool</numerusform>
+                <numerusform>%n tools</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/composer/tools_button.py" />
+            <source>and %n more</source>
+            <translation>
+                <numerusform>and %n more</numerusform>
+                <numerusform>and %n more</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/conversations.py" />
             <source>%n chats could not be read ({reason}): {titles}</source>
             <translation>
@@ -65,14 +81,6 @@
             <translation>
                 <numerusform>%n picture above is not read</numerusform>
                 <numerusform>%n pictures above are not read</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/generation/context_use.py" />
-            <source>and %n more</source>
-            <translation>
-                <numerusform>and %n more</numerusform>
-                <numerusform>and %n more</numerusform>
             </translation>
         </message>
         <message numerus="yes">

@@ -93,6 +93,8 @@ SAFE_WITHOUT = {
     "app/chat/history/records.py": "halves replaced",
     "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
+    "app/engine/remote/tool_calls.py": "schemas of tools, which the link has made well-formed",
+    "app/chat/view/call_card.py": "halves replaced",
     "app/tools/server_file.py": "JSON", "app/tools/entry.py": "JSON", "app/tools/names.py": "ASCII",
     "app/tools/snippet.py": "encoded only to be parsed, well-formed before",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",

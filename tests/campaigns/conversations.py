@@ -10,8 +10,8 @@ values in 8 bits now and then. The target computes in float32. Then
   (not with 8 bits);
 - text that does not depend on the tree is that of a second engine without a draft, whose layers stay in memory.
 
-Texts may part where two tokens are equally likely but for rounding: such a place is allowed. What fails is printed with
-all that was asked; `--first SEED --count 1` repeats it.
+Texts may part where two tokens are equally likely but for rounding, or the number drawn falls between two. What fails
+is printed with all that was asked; `--first SEED --count 1` repeats it.
 """
 
 import argparse
@@ -32,11 +32,12 @@ import transformers
 
 from engine.engine import Engine, load
 from engine.errors import Cancellation
+from engine.loading.estimate import Estimator
 from engine.loading.measurements.rates_file import NAME as RATES
 from engine.loading.pair import open_pair
 from engine.model.pictures.reader import PictureReader
 from engine.picture_tokens import beside_rows, is_row, row_number, without_rows
-from engine.protocol.messages import Finished, Round
+from engine.protocol.messages import Appraise, Finished, Round
 from engine.protocol.options import (
     Constraint,
     GenerateOptions,
@@ -62,7 +63,7 @@ METHODS = (*SAME_TEXT, "auto", "specexec", "sequoia", "specinfer", "chain")
 LENGTHS = (1, 3, 10, 40, 90, 200)
 LONGEST = 500  # tokens of a text: tiny configs allow 512
 LEFT = 60  # tokens of a chat that has become too long
-ROUNDING = 2e-3  # of the deviation of logits: what rounding moves them by, at most
+ROUNDING = 5e-4  # of the deviation of logits: what rounding moves them by, at most
 OF_CODES = 2e-2  # the same where rounding may give keys and values another code of 8 bits
 CHATS = 2
 PICTURES = ((56, 84), (84, 56), (56, 56))  # sizes
@@ -110,12 +111,15 @@ class Conversations:
         self._chats: list[list[int]] = [[] for _ in range(CHATS)]
         self._pictures: dict[int, Picture] = {}  # by the first of their rows
         self._kv = numbers.choice(("auto", "auto", "auto", "8"))
+        if pair.title.startswith("deep"):  # many layers make more of an error than can be told from a fault
+            self._kv = "auto"
         self._tolerance = OF_CODES if self._kv == "8" else ROUNDING
         self._request = 1
+        self._estimator = Estimator(loaded=True)
 
     def hold(self) -> None:
         """Ask some things; raises `AssertionError` where an answer is wrong."""
-        plain = replace(self._options(), draft="none", place="device", context_tokens=0)
+        plain = replace(self._options(), draft="none", place="device", context_tokens=0, ram_limit_bytes=0)
         with loaded(plain, False) as reference:
             for _ in range(self._numbers.randrange(1, 4)):
                 options = self._options()
@@ -127,8 +131,8 @@ class Conversations:
 
     def _options(self) -> LoadOptions:
         """What drafts for itself only does so where its layers stream."""
-        places: tuple[Place, ...] = ("ssd",) if self._pair.draft == "self" else ("ram", "ssd", "ssd", "auto", "device")
-        return LoadOptions(
+        places: tuple[Place, ...] = ("ssd",) if self._pair.draft == "self" else ("ram", "ssd", "auto", "auto", "device")
+        options = LoadOptions(
             self._pair.target,
             self._pair.draft,
             weights="float32",
@@ -139,6 +143,21 @@ class Conversations:
             budget=self._numbers.choice((0, 0, 8, 64)),
             context_tokens=self._numbers.choice((0, 300, 400)),
         )
+        return self._cramped(options) if options.place == "auto" and self._numbers.random() < 0.7 else options
+
+    def _cramped(self, options: LoadOptions) -> LoadOptions:
+        """The same with so little memory that some layers stay and others stream, where there is such a limit."""
+        least, most = 0, 1 << 30
+        while most - least > 1 << 12:
+            limited = replace(options, ram_limit_bytes=(least + most) // 2)
+            found = self._estimator.estimate(Appraise(1, limited))
+            if found.verdict == "ssd" and any(each.layers for each in found.tiers if each.tier != "ssd"):
+                return limited
+            if found.verdict in {"no", "ssd"}:
+                least = limited.ram_limit_bytes
+            else:
+                most = limited.ram_limit_bytes
+        return options
 
     def _turn(self, asked: Loaded, reference: Loaded) -> None:
         numbers, number = self._numbers, self._numbers.randrange(CHATS)
@@ -166,7 +185,7 @@ class Conversations:
             self._compare_with_transformers(asked.engine, chat, said, options)
         if options.sampling.temperature == 0 or options.speculation.method in SAME_TEXT:
             alone = replace(options, speculation=SpeculationOptions(method="none"), conversation="")
-            _compare(said, self._answer(reference, chat, alone), self._tolerance)
+            _compare(said, self._answer(reference, chat, alone), self._tolerance, options.sampling.temperature > 0)
         chat += said.tokens
 
     def _write_on(self, chat: list[int], engine: Engine) -> None:
@@ -283,15 +302,19 @@ def _pictures_in(tokens: Sequence[int]) -> list[int]:
     return [token for token in tokens if is_row(token) and not row_number(token)]
 
 
-def _compare(said: Said, expected: Said, tolerance: float) -> None:
-    """An answer, perhaps stopped, with that of the engine that has no draft."""
+def _compare(said: Said, expected: Said, tolerance: float, is_drawn: bool) -> None:
+    """An answer, perhaps stopped, with that of the engine that has no draft.
+
+    A number that is drawn may fall on the border of two tokens, which are neighbours in the vocabulary.
+    """
     pairs = list(zip(said.tokens, expected.tokens, strict=False))
     alike = next((place for place, (ours, other) in enumerate(pairs) if ours != other), len(pairs))
     assert len(said.tokens) <= len(expected.tokens), "the text is longer than without a tree"
     offs = [abs(ours - other) for ours, other in zip(said.log_probs, expected.log_probs, strict=False)]
     off = max(offs[:alike], default=0.0)
     assert off < tolerance, f"log-probabilities are off by {off:.3g} from those without a tree"
-    assert alike == len(pairs) or offs[alike] < tolerance, f"the text is another one from token {alike} on"
+    if alike < len(pairs) and not (is_drawn and abs(pairs[alike][0] - pairs[alike][1]) == 1):
+        assert offs[alike] < tolerance, f"the text is another one from token {alike} on"
 
 
 def run_case(seed: int, families: list[str], variant: str = "", rates: Path | None = None) -> tuple[list[str], str]:
@@ -323,7 +346,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--only", nargs="*", metavar="FAMILY", help="of which families targets are")
-    parser.add_argument("--variant", default="", help="plain, quiet, heads, gguf or pictures")
+    parser.add_argument("--variant", default="", help="plain, quiet, deep, heads, gguf or pictures")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)  # tiny models: threads would wait for each other

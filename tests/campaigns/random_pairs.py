@@ -24,16 +24,18 @@ from tests.engine.text.conftest import EMBEDDED
 from tests.engine.tiny_models import save_tiny_model
 
 TOKENS = 4096  # of the embedded pair's tokenizer, which all of them have
-VARIANTS = ("plain", "quiet", "heads", "gguf", "pictures")
+VARIANTS = ("plain", "quiet", "deep", "heads", "gguf", "pictures")  # deep: some layers may stay while others stream
 GGUF_KINDS = (
     "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
     "IQ4_XS", "MXFP4",
 )  # fmt: skip
 # Whose networks the library computes in another way than they were published (see `resources/docs/families.md`), or
-# saves without what its class for text needs.
-OTHERWISE = frozenset({*IN_PAIRS, "phimoe", "minimax", "emu3"})
+# saves without what its class for text needs, or whose prompts it computes otherwise than what follows them.
+OTHERWISE = frozenset({*IN_PAIRS, "phimoe", "minimax", "emu3", "nemotron_h"})
 UNTOKENIZED = frozenset({"gemma4 that shares keys", "gemma3n"})  # whose vocabularies stand elsewhere
-OF_OTHER_WIDTH = frozenset({"longcat_flash"})  # than the head of EAGLE-3
+HEADLESS = frozenset(  # of another width than the head of EAGLE-3, or with several states of each token
+    {"longcat_flash", "gemma3n", "gemma3n_text", "deepseek_v4", "qwen4_exp", "qwen4_exp_text"}
+)
 NOISE = 0.1  # of a draft made of its target, in the deviation of each matrix: it often agrees
 
 
@@ -69,9 +71,9 @@ def random_pair(numbers: random.Random, folder: Path, families: list[str], varia
         kind = numbers.choice(("heads", "heads", "heads and a draft", "self", "none"))
     else:
         family = numbers.choice(families)
-        _save(family, target, is_quiet=variant == "quiet")
+        _save(family, target, is_quiet=variant == "quiet", times=3 if variant == "deep" else 1)
         kind = numbers.choice(("none", "self", "noisy", "noisy", "embedded", "another", "other words", "EAGLE-3"))
-        kind = "noisy" if kind == "EAGLE-3" and family in OF_OTHER_WIDTH else kind
+        kind = "noisy" if kind == "EAGLE-3" and family in HEADLESS else kind
     draft = _draft(numbers, kind, folder / "draft", family, families)
     reference = transformers.AutoModelForCausalLM.from_pretrained(
         target, dtype=torch.float32, attn_implementation="eager"
@@ -123,7 +125,8 @@ def _draft(numbers: random.Random, kind: str, folder: Path, family: str, familie
     return str(folder)
 
 
-def _save(family: str, folder: Path, is_quiet: bool = False, noise: float = 0.0) -> None:
+def _save(family: str, folder: Path, is_quiet: bool = False, noise: float = 0.0, times: int = 1) -> None:
+    """Write a model with so many `times` as many layers as a tiny one has."""
     config = tiny_config(family)
     for part in (config, config.get_text_config(decoder=True)):
         for name in ("vocab_size", "vocab_size_per_layer_input"):
@@ -131,6 +134,7 @@ def _save(family: str, folder: Path, is_quiet: bool = False, noise: float = 0.0)
                 setattr(part, name, TOKENS)
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise LookupError(f"transformers has no class for the text of {family} alone.")
+    _deepen(config.get_text_config(decoder=True), times)
     model = random_model(config)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -140,6 +144,20 @@ def _save(family: str, folder: Path, is_quiet: bool = False, noise: float = 0.0)
     model = quiet(model) if is_quiet else model
     model.to(torch.bfloat16).save_pretrained(folder)
     _add_tokenizer(folder)
+
+
+def _deepen(config: Any, times: int) -> None:
+    """The kinds of layers follow each other so many times; whatever has a number for each layer has as many more.
+
+    Configs that know each layer by its number stay as they are.
+    """
+    layers = config.num_hidden_layers
+    if times == 1 or getattr(config, "is_heterogeneous", False):
+        return
+    for name, each in [*vars(config).items()]:
+        if isinstance(each, list) and len(each) == layers:
+            setattr(config, name, each * times)
+    config.num_hidden_layers = layers * times
 
 
 def _add_tokenizer(folder: Path) -> None:

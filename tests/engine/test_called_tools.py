@@ -7,11 +7,12 @@ import jsonschema_rs
 import pytest
 
 from engine.engine import Engine
-from engine.protocol.messages import ChatMessage, Finished, Generate, Round
+from engine.protocol.messages import Calling, ChatMessage, Count, Finished, Generate, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.tools import Tool, ToolCall, ToolChoice
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import AnswerPieces, CallArguments, CallBegun, Piece
+from engine.text.prompt import count_tokens
 from engine.text.tools.character_reader import merged
 from tests.campaigns.extent import choose
 from tests.engine.test_constrained_answers import engine as engine  # noqa: PLC0414  # a fixture
@@ -58,3 +59,35 @@ def test_a_result_is_read_and_answered(engine: Engine) -> None:
     assert pieces
     assert finished.statistics
     assert finished.statistics.prompt_tokens > len(engine.prompt(ASKED, TOOLS).tokens)
+
+
+def test_a_window_hears_where_an_answer_calls(engine: Engine) -> None:
+    request = Generate(1, ASKED, options(0), TOOLS, tool_choice=ToolChoice("required", parallel=False))
+    events = list(engine.answer(request))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    (written,) = finished.calls
+    text = "".join(event.text for event in events if isinstance(event, Round | Finished))
+    assert json.loads(written.call.arguments) is not None
+    assert text[written.begin : written.end].startswith("<tool_call>")
+    assert written.call.name in text[written.begin : written.end]
+    first = next(place for place, event in enumerate(events) if isinstance(event, Calling))
+    assert isinstance(events[first + 1], Round), "the window knows before it has the text"
+    assert [event for event in events if isinstance(event, Calling)][-1].name == written.call.name
+
+
+def test_a_continued_answer_counts_from_its_beginning(engine: Engine) -> None:
+    begun = 'I roll.\n<tool_call>\n{"name": "roll", "arguments": {"sides": 6}}'
+    chat = (*ASKED, ChatMessage("assistant", begun))
+    events = list(engine.answer(Generate(1, chat, replace(options(0), max_new_tokens=1), TOOLS)))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "length"
+    assert events[-1].calls == (), "it was cut off"
+    assert Calling(1, len("I roll."), "roll") in events
+
+
+def test_tools_count_as_part_of_the_prompt(engine: Engine) -> None:
+    def tokens(tools: tuple[Tool, ...]) -> int:
+        return count_tokens(engine.tokenizer, Count(1, ASKED, tools=tools), 2048, engine.write_pictures).tokens
+
+    assert tokens(TOOLS) == len(engine.prompt(ASKED, TOOLS).tokens) > tokens(())

@@ -5,7 +5,9 @@ As in the application, no request has the number of another: to cancel one cance
 
 from typing import Any
 
-from engine.protocol.messages import Cancel, ChatMessage, Count, Counted, Round
+from engine.protocol.messages import Cancel, ChatMessage, Count, Counted, Generate, Round
+from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.tools import Tool, ToolChoice
 from tests.engine.child import STORY, Child
 
 
@@ -37,3 +39,18 @@ def test_what_goes_wrong_is_an_answer_too(lasting: Child) -> None:
     assert until_counted(lasting)[-1] == Counted(112, 0, 0, (0,))
     lasting.connection.send(Count(113, STORY))
     assert until_counted(lasting)[-1].tokens > 0
+
+
+def test_tools_count_and_calls_are_told_of(lasting: Child) -> None:
+    lasting.load(121)
+    tool = Tool("roll", "Rolls dice.", '{"type": "object", "properties": {"sides": {"enum": [4, 6]}}}')
+    counts = []
+    for request, tools in ((122, ()), (123, (tool,))):
+        lasting.connection.send(Count(request, STORY, tools=tools))
+        counts.append(until_counted(lasting)[-1].tokens)
+    assert counts[0] < counts[1]
+    choice = ToolChoice("required", parallel=False)
+    options = GenerateOptions(SamplingOptions(), max_new_tokens=80)
+    lasting.connection.send(Generate(124, STORY, options, (tool,), asker=1, tool_choice=choice))
+    finished = lasting.until_the_end(124)[-1]
+    assert [each.call.name for each in finished.calls] == ["roll"]

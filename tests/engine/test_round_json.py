@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.protocol.messages import Finished, Prefilled, Round, Seconds, Statistics, Tree
+from engine.protocol.messages import Calling, Finished, Prefilled, Round, Seconds, Statistics, Tree
 from engine.protocol.round_json import (
     MalformedEventError,
+    calling_from_json,
     finished_from_json,
     prefilled_from_json,
     round_from_json,
     round_to_json,
 )
+from engine.protocol.tools import ToolCall, WrittenCall
 from engine.protocol.watching import TargetLogProbs
 from tests.campaigns.extent import choose
 
@@ -82,6 +84,20 @@ def test_so_does_the_beginning(of: Prefilled) -> None:
 @given(st.builds(Finished, COUNTS, st.sampled_from(["stop", "length"]), TEXTS, st.none() | STATISTICS))
 def test_and_the_end(of: Finished) -> None:
     assert finished_from_json(json.loads(json.dumps(asdict(of)))) == of
+
+
+def test_calls_come_back_and_places_that_cannot_be_are_refused() -> None:
+    calls = tuple(WrittenCall(at, at + 2, ToolCall("é", "look", '{"at": "sea"}')) for at in (0, 2))
+    ending = Finished(3, "stop", "x", calls=calls)
+    assert finished_from_json(json.loads(json.dumps(asdict(ending)))) == ending
+    assert calling_from_json(asdict(Calling(3, -1))) == Calling(3, -1)
+    told = asdict(calls[0])
+    for wrong in ([told, told], [{**told, "end": 0}], [{**told, "call": None}], [{**told, "begin": -1}], 3, [3]):
+        with pytest.raises(MalformedEventError):
+            finished_from_json({"reason": "stop", "calls": wrong})
+    for nonsense in ({}, {"begin": -2}, {"begin": True}, {"begin": 1 << 40}, {"begin": 0, "name": 3}):
+        with pytest.raises(MalformedEventError):
+            calling_from_json(nonsense)
 
 
 GOOD: dict[str, Any] = {

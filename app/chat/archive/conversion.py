@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
+from app.chat.history.calls import call_details, calls_of
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import (
     AnswerEnding,
@@ -69,6 +70,8 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
         details["answerer"] = message.answerer
     if message.probabilities and message.ending.is_final:
         details["chances"] = probability_details(message.probabilities)
+    if message.calls:
+        details["calls"] = call_details(message.calls)
     if message.attachments:
         details["attachments"] = attachment_details(message.attachments)
     return MessageRecord(
@@ -123,6 +126,7 @@ def _message(record: MessageRecord) -> Message:
             thought_seconds=_kept(record, "thought_seconds", 0.0),
             answerer=_kept(record, "answerer", ""),
             probabilities=probabilities_of_details(record.details.get("chances")),
+            calls=calls_of(record.details.get("calls"), record.text),
         )
     )
 

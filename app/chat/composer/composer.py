@@ -24,12 +24,15 @@ from PySide6.QtWidgets import (
 from app.chat.composer.attachment_tray import AttachmentTray, Hindrance
 from app.chat.composer.fields import BeginningRow, QuestionField
 from app.chat.composer.pictures import file_kinds
+from app.chat.composer.tools_button import ToolsButton
 from app.chat.generation.constraint_state import ConstraintState
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
 from app.chat.history.unsent import Unsent
 from app.i18n.translation import tr
+from app.settings.generation import GenerationSettings
 from app.system.plain_text import tip
+from app.tools.toolbox import OfferedTool
 from app.ui.file_dialogs import ask_for_files
 from app.ui.theme import Colors, icon
 from app.ui.widgets import announce, quiet_tool
@@ -130,6 +133,8 @@ class Composer(QFrame):
         self.speculation.setCheckable(True)
         self.constraint = self._words_tool(lambda: None)  # who has the settings connects it
         self._constraint = ConstraintState()
+        self.tools = ToolsButton(self)
+        self.tools.setMinimumWidth(_LEAST_TOOL)
         self.resume = self._words_tool(self.continue_requested.emit)
         self.meter = ContextMeter(self)
         self._lay_out()
@@ -145,7 +150,7 @@ class Composer(QFrame):
         write.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
         write.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
         foot.setSpacing(4)
-        for widget in (self.attach_tool, self.begin_tool, self.speculation, self.constraint, self.resume):
+        for widget in (self.attach_tool, self.begin_tool, self.speculation, self.tools, self.constraint, self.resume):
             foot.addWidget(widget)
         policy = self.meter.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # without an engine there is nothing to show, and the tools stay together
@@ -215,6 +220,12 @@ class Composer(QFrame):
         self.constraint.setText(state.words)
         self.constraint.setToolTip(tip("\n".join((state.explanation, tr("Click to see and change it.")))))
         self.constraint.setAccessibleName(f"{state.words}. {state.explanation}")
+        self._color_tools()
+        self._fit_words()
+
+    def show_tools(self, offered: Sequence[OfferedTool], generation: GenerationSettings) -> None:
+        """Show how many tools answers may call; nothing where there are none."""
+        self.tools.show_tools(offered, generation)
         self._color_tools()
         self._fit_words()
 
@@ -319,6 +330,7 @@ class Composer(QFrame):
         self.resume.setIcon(icon("continue", self._colors.accent))
         tone = self._colors.error if self._constraint.is_wrong else self._colors.accent
         self.constraint.setIcon(icon("structure", tone))
+        self.tools.set_theme(self._colors)
         on = self.speculation.isChecked()
         self.speculation.setIcon(icon("tree", self._colors.accent if on else self._colors.muted))
 
@@ -330,7 +342,8 @@ class Composer(QFrame):
     def _fit_words(self) -> None:
         """Where there is no room for all words, the icons stand alone: words must not widen the window."""
         styles = Qt.ToolButtonStyle
-        tools = [each for each in (self.speculation, self.constraint, self.resume) if not each.isHidden()]
+        words = (self.speculation, self.tools, self.constraint, self.resume)
+        tools = [each for each in words if not each.isHidden()]
         for each in tools:
             each.setToolButtonStyle(styles.ToolButtonTextBesideIcon)
         if sum(each.sizeHint().width() for each in tools) > self.width() - _BESIDE_WORDS:

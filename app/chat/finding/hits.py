@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.chat.history.message import THOUGHT
 
 Section = tuple[int, int, int]
-"""The number of a message, `THOUGHT` or `TEXT`, and the number of a section in that."""
+"""The number of a message, that of a part of it, such as `THOUGHT` or `TEXT`, and the number of a section in that."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTex
 
 from app.chat.finding.hits import Place
 from app.chat.finding.needle import Needle
-from app.chat.history.message import THOUGHT
+from app.chat.history.message import TEXT
 from app.chat.origins.round_mark import positions_of
 from app.chat.text.document_style import copied_block
 from app.chat.text.message_text import MessageText
@@ -108,8 +108,8 @@ class HitMarks(QObject):
             return
         index, part, _ = self._current.section
         view = self._view.column.need(index)
-        if part == THOUGHT and isinstance(view, AnswerView):
-            view.unfold()
+        if part != TEXT and isinstance(view, AnswerView):
+            view.unfold(part)
             self._view.column.settle()
         self._refresh()
         self._view.seek(index, self._place)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from app.chat.finding.hits import Hits
 from app.chat.finding.needle import Needle, Wanted
 from app.chat.finding.visible_text import Lines, VisibleText
+from app.chat.history.answer_parts import Part, head_and_rest, parts_of
 from app.chat.history.message import TEXT, THOUGHT, Message
-from app.chat.history.reasoning import split
 from app.chat.text.plain_text_view import PlainStream, as_shown
 from app.chat.typesetting.layout_cost import Budget, is_long
 
@@ -16,22 +16,26 @@ class _MessageText:
 
     def __init__(self, message: Message) -> None:
         is_plain = message.role == "user"
-        self._written = ""
+        self._written: tuple[object, ...] = ("",)
         self._short: Lines | None = None
         self._parts = {TEXT: VisibleText(PlainStream)} if is_plain else {THOUGHT: VisibleText(), TEXT: VisibleText()}
 
     def follow(self, message: Message) -> None:
         """It says this by now."""
-        if message.text == self._written:
+        now = (message.text, message.calls, message.opening)
+        if now == self._written:
             return
-        self._written = message.text
+        self._written = now
         if message.role == "user":
             self._short = None if is_long(message.text) else tuple(message.text.split("\n"))
             self._parts[TEXT].follow("" if self._short else as_shown(message.text))
         else:
-            parts = split(message.text)
-            self._parts[THOUGHT].follow(parts.thought)
-            self._parts[TEXT].follow(parts.answer)
+            thought, said, rest = head_and_rest(parts_of(*now))
+            numbered = {THOUGHT: thought, TEXT: said, **dict(enumerate(rest, TEXT + 1))}
+            for number in [each for each in self._parts if each not in numbered]:
+                del self._parts[number]
+            for number, part in numbered.items():
+                self._parts.setdefault(number, VisibleText()).follow(part.text if isinstance(part, Part) else "")
 
     def work(self, budget: Budget) -> bool:
         """Go on reading; whether nothing is left."""

@@ -19,7 +19,7 @@ _ANSWER_SHARE = 4  # at most this part of the context is kept free for an answer
 _SUMMARY_SHARE = 8  # at most this part of the context is for the summary
 _LEAST_SUMMARY_TOKENS = 64
 _CHARACTERS_PER_TOKEN = 3  # of a text that was not counted
-_NAMES = {"user": "User", "assistant": "Assistant", "system": "System"}
+_NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Result of a tool"}
 # Words to the model, not to a person: they are the same in every language of the window.
 _WISH = (
     "Summarise the conversation below for somebody who goes on with it: facts, names, numbers, decisions and what is "
@@ -91,7 +91,7 @@ def summary_chat(turns: Sequence[Sequence[ChatMessage]], before: str, context_to
         (context_tokens - 2 * context_tokens // _SUMMARY_SHARE) * _CHARACTERS_PER_TOKEN - len(_WISH) - len(before)
     )
     most = max(200, characters // max(1, len(messages)))
-    said = [f"{_NAMES[each.role]}: {_shortened(split(each.content).answer, most)}" for each in messages]
+    said = [f"{_NAMES[each.role]}: {_shortened(_said(each), most)}" for each in messages]
     parts = [_WISH, *([f"{SUMMARY_PREFACE}\n{before}"] if before else []), *said]
     return (ChatMessage("user", "\n\n".join(parts)),)
 
@@ -106,6 +106,12 @@ def summary_options(options: GenerateOptions, context_tokens: int) -> GenerateOp
 def summary_reserve(context_tokens: int) -> int:
     """How many tokens a summary may have."""
     return max(_LEAST_SUMMARY_TOKENS, context_tokens // _SUMMARY_SHARE)
+
+
+def _said(message: ChatMessage) -> str:
+    """What a message says without its thinking, and the tools that it calls."""
+    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
+    return "\n".join(filter(None, (split(message.content).answer, *calls)))
 
 
 def _shortened(text: str, most: int) -> str:

@@ -7,8 +7,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.generation.context_fit import Summariser, first_turn_to_read
 from app.chat.generation.shown_pictures import shown_pictures
+from app.chat.generation.tool_run import ToolRun, as_asked, tools_on
 from app.chat.history.answering import grown
-from app.chat.history.conversation import Conversation, Removal
+from app.chat.history.calls import Call, last_step
+from app.chat.history.conversation import Conversation, Removal, counted_text
 from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.interface import Answerer
 from app.engine.state import EngineState, Phase
@@ -16,15 +18,19 @@ from app.i18n.translation import tr
 from app.settings.constraints import OFF, TEXTS
 from app.settings.generation import STOP, SUMMARISE, GenerationSettings
 from app.settings.store import SettingsFile
+from app.tools.toolbox import OfferedTool
 from app.ui.notices import Notice, Tone
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Ready, Round
+from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Finished, Ready, Round
 from engine.protocol.options import EMBEDDED, GenerateOptions
+from engine.protocol.tools import Tool
 
 DEMO_BUDGET = 64
 
 FAILED_NOTICE = "request-failed"
 COUNT_NOTICE = "not-counted"
+STEPS_NOTICE = "many-steps"
+MOST_STEPS = 25  # in which an answer calls tools before a person is asked whether to go on
 _COUNT_MS = 10_000  # that an answer waits for the length of its prompt; to count it usually takes milliseconds
 
 
@@ -80,12 +86,21 @@ class ChatController(QObject):
         self._summariser.lost.connect(lambda: self._mark(AnswerEnding.INTERRUPTED))
         self._summariser.notice_raised.connect(self.notice_raised)
         self._summariser.notice_withdrawn.connect(self.notice_withdrawn)
+        self.tools = ToolRun(settings, self)
+        self.tools.changed.connect(self._on_calls_changed)
+        self.tools.ended.connect(self._go_on)
+        self._steps = 0  # of the answer under way, in which it has called tools
 
     @property
     def is_answering(self) -> bool:
         """Whether an answer is under way, or waits for the engine."""
         answer = self.conversation.last_answer
         return answer is not None and not answer.ending.is_final
+
+    @property
+    def request(self) -> int:
+        """The number of the request that the engine answers now; 0 for none."""
+        return self._request
 
     @property
     def can_continue(self) -> bool:
@@ -112,6 +127,16 @@ class ChatController(QObject):
     def next_options(self) -> GenerateOptions:
         """What the engine is told of the next answer; a random seed is drawn here."""
         return with_visible_tree(self._settings.current.complete_answer(self.generation.options()), self._engine)
+
+    @property
+    def tools_on(self) -> tuple[OfferedTool, ...]:
+        """The tools that the next answer may call."""
+        return tools_on(self.tools.offered, self.generation)
+
+    @property
+    def asked_tools(self) -> tuple[Tool, ...]:
+        """The same as the engine is told of them."""
+        return as_asked(self.tools_on)
 
     def prompt_of(self, answer: int) -> tuple[ChatMessage, ...]:
         """What the engine would be asked for another answer in the place of this one, to a question of the path."""
@@ -150,8 +175,9 @@ class ChatController(QObject):
         if answer is None or not self.can_continue or self._misses_pictures(answer.id):
             return
         self._resumed = answer
-        text = answer.text.rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
-        self.conversation.change(replace(answer, text=text, ending=AnswerEnding.WAITING))
+        begun = last_step(answer.calls)
+        text = answer.text[begun:].rstrip("\N{REPLACEMENT CHARACTER}")  # it may have been cut off inside a character
+        self.conversation.change(replace(answer, text=answer.text[:begun] + text, ending=AnswerEnding.WAITING))
         self.path_changed.emit(len(self.conversation.messages) - 1)
         self._start()
 
@@ -181,6 +207,10 @@ class ChatController(QObject):
         """Have the conversation's answers speculated on, or not."""
         method = "auto" if speculates and self.generation.method == "none" else self.generation.method
         self.change_settings(replace(self.generation, speculates=speculates, method=method))
+
+    def switch_tools_off(self, tools: tuple[str, ...]) -> None:
+        """Have the conversation's answers call none of these, each as `server/name`, and all others."""
+        self.change_settings(replace(self.generation, tools_off=tools))
 
     def edit(self, message: int, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Put another wording beside a message: a question is asked anew, an answer stands as a person wrote it."""
@@ -228,6 +258,9 @@ class ChatController(QObject):
             self._link.cancel(self._request)
         elif self._summariser.is_at_work:
             self._summariser.stop()
+        elif self.tools.is_at_work:
+            self.tools.stop()
+            self._mark(AnswerEnding.STOPPED)
         elif self.is_answering:
             self._mark(AnswerEnding.STOPPED)
 
@@ -253,7 +286,8 @@ class ChatController(QObject):
     def on_engine_state(self, state: EngineState) -> None:
         """Send what waits for the engine, or give it up when none will come."""
         self._engine = state
-        waiting = self.is_answering and not self._request and not self._summariser.is_at_work
+        is_at_work = self._request or self._summariser.is_at_work or self.tools.is_at_work
+        waiting = self.is_answering and not is_at_work
         if waiting and state.ready:
             self._submit()
         elif waiting and not state.busy:
@@ -278,14 +312,40 @@ class ChatController(QObject):
         self._change(answer, answer.text[before:])
         if rounds:
             self.round_arrived.emit(rounds[-1])
+        if isinstance(mine[-1], Finished) and not answer.ending.is_final:
+            self._request = 0
+            self._steps += 1
+            self.tools.begin(answer.calls, self.tools_on)
+
+    def _on_calls_changed(self, calls: tuple[Call, ...]) -> None:
+        if answer := self.conversation.last_answer:
+            self._change(replace(answer, calls=calls, ending=AnswerEnding.OPEN), "")
+
+    def _go_on(self) -> None:
+        """All calls have results: let the model read them, and write on."""
+        answer = self.conversation.last_answer
+        assert answer is not None, "it has called the tools"
+        if self._steps >= MOST_STEPS:
+            words = tr("The answer has called tools in {steps} steps, and waits for you to let it continue.")
+            self.notice_raised.emit(Notice(STEPS_NOTICE, words.format(steps=MOST_STEPS), tone=Tone.HINT))
+            self._mark(AnswerEnding.STOPPED)
+            return
+        self._resumed = replace(answer, ending=AnswerEnding.INTERRUPTED)
+        self._mark(AnswerEnding.WAITING)
+        self.on_engine_state(self._engine)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self.notice_withdrawn.emit(FAILED_NOTICE)
-        self.notice_withdrawn.emit(COUNT_NOTICE)
+        for notice in (FAILED_NOTICE, COUNT_NOTICE, STEPS_NOTICE):
+            self.notice_withdrawn.emit(notice)
+        self._steps = 0
         self.answering_changed.emit(True)
-        self.on_engine_state(self._engine)
+        answer = self.conversation.last_answer
+        if answer and not all(each.state.is_final for each in answer.calls):
+            self.tools.begin(answer.calls, self.tools_on)
+        else:
+            self.on_engine_state(self._engine)
 
     def _submit(self) -> None:
         """Ask the engine; where turns may have to give way, ask it first how much there is."""
@@ -301,9 +361,9 @@ class ChatController(QObject):
             self._mark(AnswerEnding.FAILED)
             return
         if generation.when_full != STOP:
-            texts = ("\n".join(each.content for each in turn) for turn in self.conversation.turns())
+            texts = map(counted_text, self.conversation.turns())
             prompt = self._shown(self.conversation.prompt(generation.system_prompt, 0))
-            self._count = self._link.count(prompt, tuple(texts))
+            self._count = self._link.count(prompt, tuple(texts), tools=self.asked_tools)
             self._counting.start()
         else:
             self._generate(0)
@@ -344,7 +404,7 @@ class ChatController(QObject):
             self.first_read_changed.emit(first)
         options = replace(self.next_options, conversation=str(self.conversation.id))
         prompt = self._shown(self.conversation.prompt(self.generation.system_prompt))
-        self._request = self._link.generate(prompt, options)
+        self._request = self._link.generate(prompt, options, tools=self.asked_tools)
         self.asked.emit(self._request, prompt, options)
         self._mark(AnswerEnding.OPEN, self._engine.answerer)
 
@@ -369,7 +429,10 @@ class ChatController(QObject):
         """A failure while the engine is up is the request's own; the end of the engine is told elsewhere."""
         if not self._engine.ready:
             return replace(answer, ending=AnswerEnding.INTERRUPTED)
-        self._raise_failure(failed.message, failed.hint, is_of_question=failed.kind == "input")
+        hint = failed.hint
+        if failed.kind == "too_long" and self.tools_on:
+            hint = tr("Switch off tools that this chat does not need, start a new chat, or load a larger context.")
+        self._raise_failure(failed.message, hint, is_of_question=failed.kind == "input")
         if failed.kind == "lost" and answer.text:
             return replace(answer, ending=AnswerEnding.LOST)
         return replace(answer, ending=self._resumed.ending if self._resumed else AnswerEnding.FAILED)
@@ -387,6 +450,7 @@ class ChatController(QObject):
         if self._request:
             self._link.cancel(self._request)
         self._summariser.leave()
+        self.tools.stop()
         if self.is_answering:
             self._mark(AnswerEnding.STOPPED)
 

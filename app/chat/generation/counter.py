@@ -12,7 +12,7 @@ from app.chat.generation.foresight import Draft, Question, foresee
 from app.chat.history.message import Attachment, Message
 from app.engine.interface import Answerer
 from app.engine.state import EngineState
-from engine.protocol.messages import Counted, Event
+from engine.protocol.messages import Counted, Event, Prefilled, Round
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
 _PAUSE_PER_COUNT = 2  # and at least so many times as long as the last one took
@@ -40,12 +40,14 @@ class TokenCounter(QObject):
         self._asked = 0
         self._stale = False
         self._context_tokens = 0
+        self._before = 0  # tokens that the model has read before what it has written of the answer
         self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._timer.timeout.connect(self._ask)
         self._timeout = QTimer(self, singleShot=True, interval=_TIMEOUT_MS)
         self._timeout.timeout.connect(self._give_up)
         for signal in (chat.conversation_replaced, chat.path_changed, chat.settings_changed, chat.first_read_changed):
             signal.connect(self._on_replaced)
+        chat.tools.offered_changed.connect(self._on_replaced)
         self._unknown = QTimer(self, singleShot=True, interval=_UNKNOWN_MS)
         self._unknown.timeout.connect(lambda: self.use_changed.emit(ContextUse()))
         chat.conversation_replaced.connect(lambda _: self._unknown.start())
@@ -77,12 +79,22 @@ class TokenCounter(QObject):
         self.request()
 
     def on_events(self, events: list[Event]) -> None:
-        """Take the count that was asked for."""
+        """Take the count that was asked for, and what the model reads for the next step of an answer."""
+        self._follow_steps(events)
         for counted in (each for each in events if isinstance(each, Counted) and each.id == self._asked):
             self._asked = 0
             self._timeout.stop()
             self._take(counted)
         self._ask_again()
+
+    def _follow_steps(self, events: list[Event]) -> None:
+        """What is read for a step of the answer has all that was written before; the chat has taken these events."""
+        mine = [each for each in events if getattr(each, "id", 0) == self._chat.request]
+        prefilled = next((each for each in mine if isinstance(each, Prefilled)), None)
+        answer = self._chat.conversation.last_answer
+        if prefilled is not None and answer is not None and answer.statistics is not None:
+            since = sum(each.new_tokens for each in mine if isinstance(each, Round))
+            self._before = prefilled.prompt_tokens - (answer.statistics.new_tokens - since)
 
     def _on_replaced(self, *_: object) -> None:
         """What is being found out is of something else, such as an answer that was not whole yet."""
@@ -107,7 +119,7 @@ class TokenCounter(QObject):
             self._count(next(self._foreseeing))
 
     def _count(self, question: Question) -> None:
-        self._asked = self._link.count(*question)
+        self._asked = self._link.count(*question, tools=self._chat.asked_tools)
         self._timeout.start()
 
     def _take(self, counted: Counted) -> None:
@@ -131,9 +143,10 @@ class TokenCounter(QObject):
         """While an answer grows, its own figures tell."""
         figures = answer.statistics
         if answer.ending.is_final:
+            self._before = 0
             self._on_replaced()
         elif figures is not None and figures.prompt_tokens:
-            self._show(figures.prompt_tokens + figures.new_tokens)
+            self._show((self._before or figures.prompt_tokens) + figures.new_tokens)
 
     def _show(self, tokens: int) -> None:
         generation = self._chat.generation

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from app.chat.generation.context_fit import answer_reserve, first_turn_to_read, summary_reserve
 from app.chat.generation.context_use import ContextUse
 from app.chat.generation.shown_pictures import shown_pictures
-from app.chat.history.conversation import Conversation, with_summary
+from app.chat.history.conversation import Conversation, counted_text, with_summary
 from app.chat.history.message import Attachment, Message, pictures_of, with_attachments
 from app.settings.generation import STOP, SUMMARISE, GenerationSettings
 from engine.protocol.messages import ChatMessage, Counted
@@ -91,7 +91,7 @@ def foresee(
     use = ContextUse(counted.tokens, context, reserve, generation.when_full, unread_pictures=unread)
     if stops or not prompt.turns or not counted.tokens or (not now and counted.tokens + reserve <= context):
         return use
-    texts = ["\n".join(each.content for each in turn) for turn in prompt.turns]
+    texts = [counted_text(turn) for turn in prompt.turns]
     tokens = counted.tokens
     if (unknown := _forget_others(known, texts)) or now:
         whole = yield prompt.read_from(0) if now else (), unknown

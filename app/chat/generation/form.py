@@ -1,7 +1,7 @@
 """The fields of the generation settings, made from their declarations, each with its range and its explanation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import Signal, SignalInstance
@@ -35,6 +35,7 @@ class GenerationForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._declared = declared = form_of(GenerationSettings)
+        self._shown = GenerationSettings()
         self._fields = {name: _FIELDS[type(declared[name])](declared[name], self) for name in FORM_ORDER}
         form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
@@ -63,6 +64,7 @@ class GenerationForm(QWidget):
 
     def show_settings(self, settings: GenerationSettings) -> None:
         """Fill every field without emitting `edited`."""
+        self._shown = settings
         self.blockSignals(True)
         for name, field in self._fields.items():
             field.show(getattr(settings, name))
@@ -70,10 +72,11 @@ class GenerationForm(QWidget):
         self._show_rows()
 
     def read(self) -> GenerationSettings:
-        """The settings as they stand in the fields. Raises `InputError` for what cannot be used."""
-        settings = GenerationSettings(
-            **{each.name: self._fields[each.name].read() for each in fields(GenerationSettings)}
-        )
+        """The settings as they stand in the fields, and otherwise as they were shown.
+
+        Raises `InputError` for what cannot be used.
+        """
+        settings = replace(self._shown, **{name: field.read() for name, field in self._fields.items()})
         settings.check()
         return settings
 

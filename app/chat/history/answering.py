@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from app.chat.history.calls import CallState, last_step, placed
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
@@ -10,7 +11,9 @@ from app.engine.steps import MOST, plausible
 from app.i18n.number_text import share_text
 from app.i18n.translation import tr
 from app.i18n.units import time_text
+from app.system.plain_text import unsteered
 from engine.protocol.messages import (
+    Calling,
     Event,
     Failed,
     Finished,
@@ -29,7 +32,7 @@ _ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cance
 def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -> Message:
     """The answer after these events; until it has finished the figures are a running count.
 
-    `before` are the figures of the answer that is continued.
+    One that calls tools has not ended. `before` are the figures of the answer that is continued.
     """
     for event in events:
         ahead = event.ahead if isinstance(event, Queued) else 0
@@ -42,18 +45,30 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
             case Prefilled() if before is None:
                 count = answer.statistics or Statistics()
                 answer = replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
+            case Calling():
+                begin = last_step(answer.calls) + event.begin
+                answer = replace(answer, opening=(begin, event.name) if event.begin >= 0 else None)
             case Round():
                 answer = _after_round(answer, event)
             case Wrote():
                 answer = _after_words(answer, event)
             case Finished():
-                answer = _after_end(answer, event, before)
+                answer = replace(_after_end(answer, event, before), opening=None)
+            case Failed():
+                answer = replace(answer, opening=None)
     return answer
 
 
 def waiting_words(answer: Message) -> str:
-    """How many requests of others it waits for; empty when its turn has come."""
-    if answer.ending is not AnswerEnding.OPEN or not answer.ahead:
+    """What it waits for: a person's word on a tool, the tool, or requests of others; empty when its turn has come."""
+    if answer.ending is not AnswerEnding.OPEN:
+        return ""
+    waiting = {each.state: each for each in reversed(answer.calls)}  # the first one of each
+    if call := waiting.get(CallState.RUNNING):
+        return tr("Waiting for the tool {tool}").format(tool=unsteered(call.tool))
+    if call := waiting.get(CallState.WAITING):
+        return tr("Waiting for your decision on the tool {tool}").format(tool=unsteered(call.tool))
+    if not answer.ahead:
         return ""
     return tr("Waiting: %n requests before this one", n=min(answer.ahead, MOST))
 
@@ -62,9 +77,12 @@ def reading_words(answer: Message) -> str:
     """That the question is read, and how much of a long one was; empty where the answer has begun, or waits."""
     told = answer.statistics
     has_begun = bool(told and (told.passes or told.new_tokens)) or len(answer.text) > len(answer.beginning)
-    if answer.ending is not AnswerEnding.OPEN or has_begun or answer.ahead:
+    if answer.ending is not AnswerEnding.OPEN or answer.ahead:
         return ""
-    return words_of_reading(answer.reading)
+    if answer.calls and len(answer.text) == last_step(answer.calls):
+        part = answer.reading.part if answer.reading else 0.0
+        return tr("Reading the results: {share}").format(share=share_text(part)) if part else tr("Reading the results")
+    return "" if has_begun else words_of_reading(answer.reading)
 
 
 def words_of_reading(reading: Reading | None) -> str:
@@ -89,7 +107,10 @@ def _after_end(answer: Message, event: Finished, before: Statistics | None) -> M
     statistics = answer.statistics
     if event.statistics is not None:
         statistics = combined_statistics(before, plausible(event.statistics))
-    return replace(answer, text=answer.text + event.text, ending=_ENDINGS[event.reason], statistics=statistics)
+    text = answer.text + event.text
+    made = placed(event.calls, last_step(answer.calls), len(text))
+    ending = answer.ending if made else _ENDINGS[event.reason]
+    return replace(answer, text=text, ending=ending, statistics=statistics, calls=(*answer.calls, *made))
 
 
 def _after_words(answer: Message, event: Wrote) -> Message:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from app.chat.history.calls import kept_with, turns_of
 from app.chat.history.message import ROOT, AnswerEnding, Attachment, Message, Version
 from app.chat.history.records import new_id
 from app.settings.generation import GenerationSettings
@@ -151,11 +152,14 @@ class Conversation:
         """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind.
 
         What an answer to the question is to begin with stays the same; one that ended early can still be continued.
+        Calls of tools belong to it as far as it says the same.
         """
         before = self._all[message]
         assert before.role == "assistant", "only an answer can be given differently"
         ending = AnswerEnding.STOPPED if before.ending.is_early else AnswerEnding.COMPLETE
-        return self._show_new(Message("assistant", text, ending, parent=before.parent, beginning=before.beginning))
+        calls = kept_with(before.calls, before.text, text)
+        beginning, parent = before.beginning, before.parent
+        return self._show_new(Message("assistant", text, ending, parent=parent, beginning=beginning, calls=calls))
 
     def show_version(self, message: int, index: int) -> Message:
         """Show the version number `index` in the place of this message, and behind it what was last shown there."""
@@ -254,14 +258,7 @@ class Conversation:
     def turns(self) -> list[tuple[ChatMessage, ...]]:
         """Every turn that is shown as the engine gets it; nothing of one that was never answered but for the last."""
         pairs = list(pairwise(self.messages))[::2]
-        said = [
-            tuple(
-                ChatMessage(each.role, each.content, pictures=each.pictures)
-                for each in pair
-                if each.content or each.pictures
-            )
-            for pair in pairs
-        ]
+        said = [tuple(turn for each in pair for turn in _as_read(each)) for pair in pairs]
         return [turn if turn is said[-1] or pair[1].text else () for pair, turn in zip(pairs, said, strict=True)]
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -329,6 +326,21 @@ class Conversation:
 
 def _begun(parent: int, beginning: str) -> Message:
     return Message("assistant", beginning, AnswerEnding.WAITING, parent=parent, beginning=beginning)
+
+
+def _as_read(message: Message) -> tuple[ChatMessage, ...]:
+    """A message as the engine gets it; nothing of one that says nothing."""
+    if message.calls:
+        return turns_of(message.text, message.calls)
+    is_empty = not (message.content or message.pictures)
+    return () if is_empty else (ChatMessage(message.role, message.content, pictures=message.pictures),)
+
+
+def counted_text(turn: Iterable[ChatMessage]) -> str:
+    """All that is written in a turn, to be counted."""
+    return "\n".join(
+        "\n".join([each.content, *(f"{call.name} {call.arguments}" for call in each.tool_calls)]) for each in turn
+    )
 
 
 def with_summary(system_prompt: str, summary: str) -> str:

@@ -8,6 +8,7 @@ from enum import Enum
 from itertools import count
 from typing import Any
 
+from app.chat.history.calls import Call
 from app.chat.history.records import new_id
 from app.chat.history.token_probabilities import TokenProbabilities
 from engine.protocol.messages import Reading, Role, Statistics
@@ -17,7 +18,8 @@ _LEAST_FENCE = 3
 
 ROOT = 0
 THOUGHT, TEXT = 0, 1
-"""The parts of a message: what was thought before an answer, and what is said."""
+"""The parts of a message: what was thought before an answer, and what is said. Behind them come those of an answer
+from its first call of a tool on, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,10 @@ class Message:
 
     `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
     start with, `thought_seconds` how long it took the model to think before it, `probabilities` how likely the
-    target found what it says. `ahead`: requests of others that are answered before it is begun; `reading`: how much of
-    a long question was read by now. `answerer`: the models that wrote it, as `model @ host` where they were elsewhere.
+    target found what it says, `calls` the tools that it called. `ahead`: requests of others that are answered before it
+    is begun; `reading`: how much of a long question was read by now; `opening`: from which character on it may be a
+    call that is being written, and of which tool. `answerer`: the models that wrote it, as `model @ host` where they
+    were elsewhere.
     `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
     same are equal.
     """
@@ -130,6 +134,8 @@ class Message:
     ahead: int = field(default=0, compare=False)
     reading: Reading | None = field(default=None, compare=False)
     answerer: str = field(default="", compare=False)
+    calls: tuple[Call, ...] = ()
+    opening: tuple[int, str] | None = field(default=None, compare=False)
 
     @property
     def content(self) -> str:

@@ -185,6 +185,11 @@ class AnswerOrigins(QObject):
         for each in body.shown:
             self._add(body, each)
 
+    def remove_body(self, body: MarkdownView) -> None:
+        """This text is shown no longer."""
+        self._begins.pop(body, None)
+        self._forget()
+
     def set_origins(self, origins: TokenOrigins) -> None:
         """Know where the text comes from."""
         self._origins = origins

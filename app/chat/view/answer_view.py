@@ -7,8 +7,9 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.history.answer_parts import Part, answer_text, head_and_rest, parts_of
+from app.chat.history.calls import Call, CallState, Decision
 from app.chat.history.message import TEXT, THOUGHT, Message, Version
-from app.chat.history.reasoning import Split, split
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.answer_origins import AnswerOrigins
 from app.chat.text.document_style import Look
@@ -17,7 +18,9 @@ from app.chat.text.markdown_view import CATCH_UP_MS, WRITING_SECONDS, MarkdownVi
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.formulas import Formulas
 from app.chat.view.answer_figures import FiguresRow
+from app.chat.view.answer_steps import AnswerSteps
 from app.chat.view.message_tools import WAITS, MessageEditor, VersionSwitch, can_be_edited
+from app.chat.view.reveal import Reveal
 from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
@@ -29,42 +32,6 @@ from app.ui.widgets import announce, copy_text, offer, quiet_tool, say_beside
 
 _NO_TEXT = mark("This answer has no text.")
 _NARROW = 660  # pixels: the figures go below the tools, so that they are one line
-_LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
-
-
-class Reveal:
-    """Spreads a round's text over the time to the next round: how many characters are to be shown now.
-
-    What is not shown when the next burst comes is shown at once, so the text is never more than one burst behind.
-    """
-
-    def __init__(self, shown: int = 0) -> None:
-        self._arrived = shown
-        self._base = shown  # shown when the last burst came
-        self._seconds = 0.0  # the last burst is spread over so long
-        self._last: float | None = None
-
-    def add(self, characters: int, now: float) -> None:
-        """A burst has come; `now` in seconds of a clock that only goes forward."""
-        if not characters:
-            return
-        if self._last is not None:
-            self._seconds = min(now - self._last, _LONGEST_SECONDS)
-        self._last = now
-        self._base = self._arrived
-        self._arrived += characters
-
-    def shown(self, now: float) -> int:
-        """How many characters are to be seen."""
-        if self._last is None or self._seconds <= 0:
-            return self._arrived
-        share = min(1.0, (now - self._last) / self._seconds)
-        return self._base + round((self._arrived - self._base) * share)
-
-    def finish(self) -> None:
-        """Show everything."""
-        self._base = self._arrived
-        self._seconds = 0.0
 
 
 class AnswerView(QWidget):
@@ -81,6 +48,7 @@ class AnswerView(QWidget):
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
     editor_opened = Signal()  # to be written in now
     thought_added = Signal(object)  # MessageText: the same of its thinking
+    call_decided = Signal(int, Decision)  # where it begins
 
     def __init__(
         self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
@@ -92,8 +60,12 @@ class AnswerView(QWidget):
         self._formulas = formulas
         self._arrived = message.text
         self._reveal = Reveal(len(message.text))
-        self._split_at, self._parts = -1, split("")  # how much of the text was divided last, and its parts
+        self._divided: tuple[object, ...] = ()  # what was divided last, and its parts
+        self._thought_part: Part | None = None
+        self._text_part: Part | None = None
+        self._rest: list[Part | Call] = []
         self.thought: ThoughtView | None = None
+        self.steps: AnswerSteps | None = None  # from the first call of a tool on
         self.body = MarkdownView(look, formulas, self)
         self.body.name(tr("Answer text"))
         self.body.section_added.connect(self._on_section_added)
@@ -177,7 +149,7 @@ class AnswerView(QWidget):
     @property
     def texts(self) -> list[MessageText]:
         """All parts that are shown, from top to bottom."""
-        return self.body.texts
+        return [*self.body.texts, *(self.steps.texts if self.steps is not None else ())]
 
     @property
     def parts(self) -> list[tuple[int, int, MessageText]]:
@@ -186,50 +158,64 @@ class AnswerView(QWidget):
         return [
             *((THOUGHT, number, text) for number, text in thought),
             *((TEXT, number, text) for number, text in self.body.sections),
+            *(self.steps.parts if self.steps is not None else ()),
         ]
 
     def guess_of(self, part: int, section: int) -> QRect:
         """About where a section begins that is not laid out, one pixel high."""
+        if part > TEXT:
+            return self.steps.guess_of(part, section).translated(self.steps.pos()) if self.steps else QRect(0, 0, 1, 1)
         body = self.body if part == TEXT or self.thought is None else self.thought.body
         if body is None:
             assert self.thought is not None, "there is no body of something else"
             return QRect(self.thought.pos(), QSize(1, 1))
         return QRect(body.mapTo(self, QPoint(0, body.top_of(section))), QSize(1, 1))
 
-    def unfold(self) -> None:
-        """Show what was thought; it is written a little at a time."""
-        if self.thought is not None:
+    def unfold(self, part: int) -> None:
+        """Show what was thought in this part; it is written a little at a time."""
+        if part == THOUGHT and self.thought is not None:
             self.thought.header.setChecked(True)
+        elif part > TEXT and self.steps is not None:
+            self.steps.unfold(part)
+
+    @property
+    def _bodies(self) -> list[MarkdownView]:
+        """All that is said, from top to bottom."""
+        return [self.body, *(self.steps.bodies if self.steps is not None else ())]
 
     @property
     def selection(self) -> str:
         """What is selected, as it is copied."""
-        return self.body.selection
+        return "\n\n".join(filter(None, (each.selection for each in self._bodies)))
 
     @property
     def is_selected(self) -> bool:
         """Whether all of the answer is selected."""
-        return self.body.selected.is_whole
+        return all(each.selected.is_whole for each in self._bodies)
 
     def select_all(self) -> None:
         """Select all of the answer, the parts too that do not exist yet."""
-        self.body.selected.select_all()
+        for each in self._bodies:
+            each.selected.select_all()
 
     def clear_selection(self) -> None:
         """Select nothing of it."""
-        self.body.selected.clear()
+        for each in self._bodies:
+            each.selected.clear()
 
     def show_part(self, top: int, bottom: int) -> None:
         """Know what can be seen of this widget, in pixels; the heights can lie outside of it."""
         self.body.show_part(top - self.body.y(), bottom - self.body.y())
         if self.thought is not None:
             self.thought.show_part(top - self.thought.y(), bottom - self.thought.y())
+        if self.steps is not None:
+            self.steps.show_part(top - self.steps.y(), bottom - self.steps.y())
         if self.body.is_behind:
             self._on_fell_behind()
 
     def take_shift(self) -> int:
         """By how many pixels what the reader sees of this answer has moved since the last time."""
-        return self.body.take_shift() + (self.thought.take_shift() if self.thought is not None else 0)
+        return sum(each.take_shift() for each in (self.body, self.thought, self.steps) if each is not None)
 
     def change(self, message: Message, added: str) -> None:
         """Take the answer's new state and the text that came with it; a screen reader says it when it is over."""
@@ -242,7 +228,8 @@ class AnswerView(QWidget):
             self.origins.set_probabilities(message.probabilities)
         self._arrived += added
         self._reveal.add(len(added), time.monotonic())
-        if message.ending.is_final or not self._look.smooth:
+        asks = any(each.state is CallState.WAITING for each in message.calls)
+        if message.ending.is_final or asks or not self._look.smooth:
             self._reveal.finish()
         self._throttle.request()
         if message.ending.is_final:
@@ -257,11 +244,15 @@ class AnswerView(QWidget):
         self._stretch = stretch
         self.origins.mark(stretch)
         self._mark_thought()
+        if self.steps is not None:
+            self.steps.mark(stretch)
 
     def open_marked(self) -> None:
         """Show what is marked, also where it is part of the thinking."""
         if self.thought is not None and self._is_thought_marked:
             self.thought.open()
+        if self.steps is not None:
+            self.steps.open_marked()
 
     @property
     def mark_place(self) -> QRect | None:
@@ -269,6 +260,8 @@ class AnswerView(QWidget):
         place = self.origins.mark_place
         if place is None and self.thought is not None and self._is_thought_marked:
             return self.thought.geometry()
+        if place is None and self.steps is not None and (inside := self.steps.mark_place) is not None:
+            return inside.translated(self.steps.pos())
         return place
 
     def edit(self) -> None:
@@ -290,6 +283,8 @@ class AnswerView(QWidget):
             self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
             self.body.hide()
+            if self.steps is not None:
+                self.steps.hide()
             self.edit_begun.emit(self.editor)
 
     def show_version(self, version: Version) -> None:
@@ -326,8 +321,9 @@ class AnswerView(QWidget):
         self.origins.set_look(look)
         if rewritten:
             self._flush()
-        if self.thought is not None:
-            self.thought.set_look(look)
+        for part in (self.thought, self.steps):
+            if part is not None:
+                part.set_look(look)
 
     def copy(self) -> None:
         """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out.
@@ -341,8 +337,8 @@ class AnswerView(QWidget):
 
     @property
     def answer(self) -> str:
-        """The answer as the Markdown it was written in, without the thinking."""
-        return split(self._message.text).answer
+        """The answer as the Markdown it was written in, without the thinking and the calls of tools."""
+        return answer_text(self._message.text, self._message.calls)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -398,29 +394,51 @@ class AnswerView(QWidget):
             self.editor.deleteLater()
             self.editor = None
             self.body.setVisible(bool(self.markdown.text))
+            if self.steps is not None:
+                self.steps.show()
 
     def _flush(self) -> None:
         """Show what is to be seen by now; once more in a frame as long as there is more."""
         shown = self._reveal.shown(time.monotonic())
-        if shown != self._split_at:
-            self._split_at, self._parts = shown, split(self._arrived[:shown])
-        parts = self._parts
-        self._show_thought(parts)
-        self.body.show_text(parts.answer)
+        self._divide(shown)
+        self._show_thought()
+        self.body.show_text(self._text_part.text if self._text_part else "")
         if self.body.is_behind:
             self.body.work(WRITING_SECONDS)
-            self.origins.show_written(self.body, parts.begin)
+            self.origins.show_written(self.body, self._text_part.begin if self._text_part else 0)
         self.body.setVisible(bool(self.markdown.text) and self.editor is None)
+        self._show_steps()
         self._actions.setVisible(self._message.ending.is_final)
-        if self._copy.isEnabled() != bool(parts.answer):  # nothing would take the place of what is on the clipboard
-            offer(self._copy, tr("Copy answer"), "" if parts.answer else tr(_NO_TEXT))
+        says = any(isinstance(each, Part) and not each.is_thought for each in (self._text_part, *self._rest))
+        if self._copy.isEnabled() != says:  # nothing would take the place of what is on the clipboard
+            offer(self._copy, tr("Copy answer"), "" if says else tr(_NO_TEXT))
         self.figures.show_message(self._message)
         self.why.show_message(self._message)
         if shown < len(self._arrived) or self.body.is_behind:
             self._again.start(CATCH_UP_MS if self.body.is_behind else FRAME_MS)
 
-    def _show_thought(self, parts: Split) -> None:
-        if not parts.thought and not parts.is_thinking:
+    def _divide(self, shown: int) -> None:
+        divided = (shown, self._message.calls, self._message.opening)
+        if divided != self._divided:
+            self._divided = divided
+            parts = parts_of(self._arrived[:shown], self._message.calls, self._message.opening)
+            self._thought_part, self._text_part, self._rest = head_and_rest(parts)
+
+    def _show_steps(self) -> None:
+        if self.steps is None:
+            if not self._rest:
+                return
+            self.steps = AnswerSteps(self._look, self._formulas, self.origins, self)
+            self.steps.text_added.connect(self.text_added)
+            self.steps.thought_added.connect(self.thought_added)
+            self.steps.decided.connect(self.call_decided)
+            self._column.insertWidget(self._column.indexOf(self.body) + 1, self.steps)
+            self.steps.mark(self._stretch)
+        self.steps.show_parts(self._rest, not self._message.ending.is_final)
+
+    def _show_thought(self) -> None:
+        part = self._thought_part
+        if part is None:
             return
         if self.thought is None:
             self.thought = ThoughtView(self._look, self._formulas, self)
@@ -428,12 +446,15 @@ class AnswerView(QWidget):
             self.thought.written.connect(self._on_thought_written)
             self._column.insertWidget(0, self.thought)
         growing = not self._message.ending.is_final
-        self.thought.show_thought(parts.thought, parts.is_thinking and growing, self._message.thought_seconds)
+        self.thought.show_thought(part.text, part.is_thinking and growing, self._message.thought_seconds)
         self._mark_thought()
 
     @property
     def _is_thought_marked(self) -> bool:
-        return self._stretch is not None and self._stretch[0] < self._parts.begin
+        if self._stretch is None or self._thought_part is None:
+            return False
+        behind = self._text_part or next(iter(self._rest), None)
+        return behind is None or self._stretch[0] < behind.begin
 
     def _mark_thought(self) -> None:
         if self.thought is not None:
@@ -448,4 +469,4 @@ class AnswerView(QWidget):
 
     def _on_thought_written(self) -> None:
         if self.thought is not None and self.thought.body is not None:
-            self.origins.show_written(self.thought.body, self._parts.thought_begin)
+            self.origins.show_written(self.thought.body, self._thought_part.begin if self._thought_part else 0)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
+from app.chat.history.calls import Decision
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message, Version, as_markdown
 from app.chat.history.token_origins import RoundMarks, TokenOrigins
@@ -56,6 +57,7 @@ class ConversationView(QScrollArea):
     compare_requested = Signal(object)  # id of an answer
     branch_requested = Signal(object)  # id of an answer: the chat up to there as a new one
     cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
+    call_decided = Signal(int, Decision)  # where it begins in the last answer
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -330,6 +332,7 @@ class ConversationView(QScrollArea):
             view.compare_requested.connect(self.compare_requested)
             view.branch_requested.connect(self.branch_requested)
             view.cause_chosen.connect(self.cause_chosen)
+            view.call_decided.connect(self.call_decided)
             view.origins.token_hovered.connect(self.token_hovered)
             view.origins.token_chosen.connect(self.token_chosen)
             view.thought_added.connect(self.texts_changed)

@@ -7,8 +7,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QScrollArea, QToolButton
 
+from app.chat.history.answer_parts import answer_text
 from app.chat.history.message import Message
-from app.chat.history.reasoning import split
 from app.chat.text.message_text import MessageText
 from app.system.plain_text import tip
 from app.ui.throttle import FRAME_MS
@@ -257,4 +257,4 @@ class DragScroll(QObject):
 
 def said(message: Message) -> str:
     """What a message says, as a person copies it: an answer without the thinking, a question without its files."""
-    return split(message.text).answer if message.role == "assistant" else message.text
+    return answer_text(message.text, message.calls) if message.role == "assistant" else message.text

@@ -18,10 +18,12 @@ from app.engine.remote.figures import (
     with_timings,
     with_usage,
 )
+from app.engine.remote.tool_calls import CallPieces
 from app.system import json_text as json
 from app.system.json_text import parse_json
 from engine.protocol.messages import (
     Answered,
+    Calling,
     Finished,
     FinishReason,
     Prefilled,
@@ -35,6 +37,7 @@ from engine.protocol.messages import (
 from engine.protocol.reasoning import COMMON
 from engine.protocol.round_json import (
     MalformedEventError,
+    calling_from_json,
     finished_from_json,
     prefilled_from_json,
     round_from_json,
@@ -64,6 +67,7 @@ class RemoteAnswer:
     is_over: bool = False  # nothing more is to be read; usage may follow what has only ended
     reason: FinishReason = "stop"
     length: int = 0
+    unseen: int = 0  # characters of calls, which are no text yet
     ahead: int = 0  # requests of others that are answered first
     counted: int = 0  # tokens that `Wrote` told of
     tells_rounds: bool = False
@@ -72,6 +76,9 @@ class RemoteAnswer:
     metrics: Any = None
     steps: TokenSteps = field(default_factory=TokenSteps)
     finished: Finished | None = None  # a Coppice's own
+    begun: int = 0  # characters of the part that is continued
+    calls: CallPieces = field(default_factory=CallPieces)
+    called: str = ""  # the tool that was told of last
 
     def __post_init__(self) -> None:
         """The time runs from now on."""
@@ -124,11 +131,13 @@ class RemoteAnswer:
             yield self.finished
             return
         rest = self._end_of_thought() if self.is_thinking else ""
+        made = list(self.calls.written(self.begun + self.length + len(rest))) if self.reason == "stop" else []
+        rest += "".join(text for text, _ in made)
         steps = self.steps
         if steps.accepted:
             yield Steps(self.id, steps.drafted, steps.accepted)
         figures = with_counters(self.statistics, gained) if gained else self.statistics
-        yield Finished(self.id, self.reason, rest, figures)
+        yield Finished(self.id, self.reason, rest, figures, calls=tuple(call for _, call in made))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -138,6 +147,8 @@ class RemoteAnswer:
             if "prefilled" in own:
                 self._note_time()
                 yield replace(prefilled_from_json(own["prefilled"]), id=self.id)
+            if "calling" in own:
+                yield replace(calling_from_json(own["calling"]), id=self.id)
             if "round" in own:
                 self.tells_rounds = True
                 round = replace(round_from_json(own["round"]), id=self.id)
@@ -192,9 +203,18 @@ class RemoteAnswer:
             self._note_time()
             self._grow(len(text))
             yield Wrote(self.id, text, self._new_tokens())
+        if isinstance(delta, dict):
+            yield from self._calling(delta)
         if reason := choice.get("finish_reason"):
             self.has_ended = True
             self.reason = _REASONS.get(str(reason), "stop")
+
+    def _calling(self, delta: dict[str, Any]) -> Iterator[Calling]:
+        """Calls come apart from the text; they stand behind it once they are complete."""
+        self._grow(0, self.calls.take(delta))
+        if self.calls.name != self.called:
+            self.called = self.calls.name
+            yield Calling(self.id, self.begun + self.length, self.called)
 
     def _text(self, delta: dict[str, Any]) -> str:
         """What is shown: reasoning that comes apart gets the marks that it would have had."""
@@ -224,9 +244,10 @@ class RemoteAnswer:
         self.last = self.clock()
         self.first = self.first or self.last
 
-    def _grow(self, characters: int) -> None:
+    def _grow(self, characters: int, of_calls: int = 0) -> None:
         self.length += characters
-        if self.length > LONGEST_TEXT:
+        self.unseen += of_calls
+        if self.length + self.unseen > LONGEST_TEXT:
             raise failures.garbled(self.host, say("an answer without an end"))
 
     def _failure(self, chunk: dict[str, Any]) -> failures.RemoteError:

@@ -23,6 +23,7 @@ from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
 from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, Finished
 from engine.protocol.options import GenerateOptions
+from engine.protocol.tools import Tool
 from engine.protocol.watching import Inspect, Watch
 
 _AT_A_TIME = 6  # an answer and a count of two windows each, and the ends of what was cancelled
@@ -75,21 +76,31 @@ class RemoteEngine(QObject):
         self._looking.done.connect(self._on_found)
         self._looking.failed.connect(lambda error: self.engine_stopped.emit(Failed(0, error.message, error.hint)))
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
+    def generate(
+        self,
+        chat: tuple[ChatMessage, ...],
+        options: GenerateOptions,
+        asker: int = APPLICATION,
+        *,
+        tools: tuple[Tool, ...] = (),
+    ) -> int:
         """As `Answerer.generate`."""
         request = next(self._ids)
         self.requested.emit(request, asker)
-        answer = RemoteAnswer(request, self._wire.host)
+        begun = len(chat[-1].content) if chat and chat[-1].role == "assistant" else 0
+        answer = RemoteAnswer(request, self._wire.host, begun=begun)
         options = replace(options, verdicts=self._watch.verdicts)
-        job = self._jobs.start(partial(self._answer, answer, well_formed_values(chat), options))
+        asked = partial(self._answer, answer, well_formed_values(chat), options, well_formed_values(tools))
+        job = self._jobs.start(asked)
         job.failed.connect(partial(self._on_failed, request))
         self._going[request] = _Going(job, answer, asker)
         return request
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), *, tools: tuple[Tool, ...] = ()) -> int:
         """As `Answerer.count`; all numbers are 0 where the engine does not count."""
         request = next(self._ids)
-        job = self._jobs.start(partial(self._count, request, well_formed_values(chat), well_formed_values(texts)))
+        asked = (well_formed_values(chat), well_formed_values(texts), well_formed_values(tools))
+        job = self._jobs.start(partial(self._count, request, *asked))
         job.done.connect(lambda counted: self.events_arrived.emit([counted]))
         job.failed.connect(lambda _error: self.events_arrived.emit([Counted(request, 0, 0, (0,) * len(texts))]))
         return request
@@ -117,10 +128,15 @@ class RemoteEngine(QObject):
     # ---- in threads -------------------------------------------------------------------------------------------------
 
     def _answer(
-        self, answer: RemoteAnswer, chat: tuple[ChatMessage, ...], options: GenerateOptions, stop: Stop
+        self,
+        answer: RemoteAnswer,
+        chat: tuple[ChatMessage, ...],
+        options: GenerateOptions,
+        tools: tuple[Tool, ...],
+        stop: Stop,
     ) -> None:
         place = self.place
-        body = question(place.kind, place.model, chat, options)
+        body = question(place.kind, place.model, chat, options, tools)
         before = self._counters(stop)
         try:
             self._read(answer, body, stop)
@@ -154,11 +170,18 @@ class RemoteEngine(QObject):
             self._has_counters = found is not None
         return found
 
-    def _count(self, request: int, chat: tuple[ChatMessage, ...], texts: tuple[str, ...], stop: Stop) -> Counted:
+    def _count(
+        self,
+        request: int,
+        chat: tuple[ChatMessage, ...],
+        texts: tuple[str, ...],
+        tools: tuple[Tool, ...],
+        stop: Stop,
+    ) -> Counted:
         place = self.place
         if place.kind not in counting.KINDS or not place.context_tokens:
             return Counted(request, 0, 0, (0,) * len(texts))
-        tokens, of_texts = counting.counted(self._wire, place.kind, place.model, chat, texts, stop)
+        tokens, of_texts = counting.counted(self._wire, place.kind, place.model, chat, texts, tools, stop)
         return Counted(request, tokens, place.context_tokens if tokens else 0, of_texts)
 
     def _send(self, events: list[AnswerEvent], stop: Stop) -> None:

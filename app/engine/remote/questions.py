@@ -5,13 +5,17 @@ from typing import Any
 
 from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
 from app.engine.remote.constraints import constraint_fields
+from app.engine.remote.tool_calls import call_fields, tool_fields
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import MARKS
+from engine.protocol.tools import Tool
 
 
-def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
+def question(
+    kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions, tools: tuple[Tool, ...] = ()
+) -> dict[str, Any]:
     """The body of a request for a streamed answer. What a server may not know is left out unless it was set.
 
     Raises `InputError` for a schema that is no JSON.
@@ -30,23 +34,26 @@ def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: Gene
         body["stop"] = list(options.stop)
     if options.ignore_eos:
         body["ignore_eos"] = True
+    if tools:
+        body["tools"] = tool_fields(tools)
     body |= constraint_fields(kind, options.constraint)
     return body | _set_options(kind, options.sampling) | _additions(kind, chat, options)
 
 
-def messages(kind: str, chat: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
+def messages(kind: str, chat: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
     """The turns. Former reasoning is sent to a Coppice alone, which knows what the model's template does with it."""
     last = len(chat) - 1
     return [
         {
             "role": each.role,
             "content": each.content if kind == COPPICE or place == last else _without_thought(each),
+            **call_fields(each),
         }
         for place, each in enumerate(chat)
     ]
 
 
-def with_pictures(turns: list[dict[str, str]], chat: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
+def with_pictures(turns: list[dict[str, Any]], chat: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
     """The turns of `chat`, with the pictures that each shows in their places in its text."""
     return [
         {**turn, "content": _parts(turn["content"], each.pictures)} if each.pictures else turn
@@ -109,8 +116,12 @@ def reduced(body: dict[str, Any]) -> dict[str, Any]:
 
     A form that the answer must have stays: an answer without it would not be what was asked for.
     """
-    known = {"model", "messages", "stream", "max_tokens", "temperature", "top_p", "seed", "stop", "response_format"}
-    return {name: value for name, value in body.items() if name in known}
+    return {name: value for name, value in body.items() if name in _IN_EVERY_API}
+
+
+_IN_EVERY_API = frozenset(
+    {"model", "messages", "stream", "max_tokens", "temperature", "top_p", "seed", "stop", "response_format", "tools"}
+)
 
 
 KINDS_THAT_MAY_REFUSE = (OTHER, LM_STUDIO)

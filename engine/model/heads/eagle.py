@@ -27,6 +27,7 @@ LAYER_IDS = "eagle_aux_hidden_state_layer_ids"
 OTHER_HEAD = say("Choose a head that was made for this target, or another draft.")
 
 FUSION = "fc.weight"  # [width, widths of what is recorded]
+STREAMS = ("altup_num_inputs", "hc_mult", "hc_count")  # of networks whose layers put out several states of each token
 TO_TARGET = "d2t"  # int64 [own vocabulary]: by how much the target's id of each token is larger
 
 
@@ -42,6 +43,11 @@ def recorded_layers(head: Checkpoint, target: Checkpoint) -> tuple[int, ...]:
         raise ModelError(say("'{name}' is no EAGLE-3 head of one plain layer of Llama.", name=head.name), OTHER_HEAD)
     if FUSION not in head.tensors:
         raise ModelError(say("'{name}' lacks the weights {tensor}.", name=head.name, tensor=FUSION), OTHER_HEAD)
+    if any(getattr(open_architecture(target).config, each, None) for each in STREAMS):
+        words = say(
+            "The layers of '{name}' put out several states of each token, which no head reads.", name=target.name
+        )
+        raise ModelError(words, say("Choose another draft, or none."))
     count = len(sizes.layers)
     inner = config.get("eagle_config")
     inside = inner.get(LAYER_IDS) if isinstance(inner, dict) else None

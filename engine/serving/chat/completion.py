@@ -49,10 +49,11 @@ class ChoiceWriter:
         match step:
             case Prefilled():
                 yield self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
-            case Progress(round=of, pieces=pieces):
+            case Progress(round=of, pieces=pieces, calling=calling):
                 self.accepted_nodes += len(of.accepted) - 1
                 self.reasoning.take(step)
                 own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
+                own |= {"calling": asdict(calling)} if own and calling else {}
                 yield from self._say(pieces, self._log_probs(of), own)
             case Ended(finished=finished, pieces=pieces):
                 yield from self._say(pieces, None, {})

@@ -37,6 +37,9 @@ class CharacterReader:
         self._read: deque[str] = deque()  # since the last piece
         self._space = ""
         self._pieces: list[Piece] = []
+        self._passed = 0  # characters before what was read since the last piece
+        self.said = 0  # characters up to the end of the content so far, without whitespace behind it
+        self.places: list[list[int]] = []  # where each call begins and, once content follows it, ends
 
     @property
     def calls(self) -> int:
@@ -131,8 +134,11 @@ class CharacterReader:
     def say(self, character: str) -> None:
         """The first character since the last piece is content."""
         self._read.popleft()
+        self._passed += 1
         self._space += character
         if not character.isspace():
+            self._end_call(self._passed - len(self._space))
+            self.said = self._passed
             self._pieces.append(Content(self._space))
             self._space = ""
 
@@ -143,6 +149,7 @@ class CharacterReader:
 
     def forget(self) -> None:
         """What was read since the last piece says nothing, such as a mark."""
+        self._passed += len(self._read)
         self._read.clear()
 
     def forget_rest(self) -> None:
@@ -152,6 +159,8 @@ class CharacterReader:
 
     def begin(self, name: str, own_id: str = "") -> None:
         """A call begins here. `own_id`: what the model calls it, if it does."""
+        self._end_call(self._passed)
+        self.places.append([max(self.said, self.places[-1][1] if self.places else 0)])
         self.forget()
         self._space = ""
         self._place += 1
@@ -159,7 +168,7 @@ class CharacterReader:
 
     def write(self, text: str) -> None:
         """This is more of the arguments of the call that was begun last."""
-        self._read.clear()
+        self.forget()
         self._pieces.append(CallArguments(self._place, text))
 
     def end(self) -> None:
@@ -167,6 +176,16 @@ class CharacterReader:
         if self._space:
             self._pieces.append(Content(self._space))
             self._space = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what was read last is no content, or may be none."""
+        return bool(self._read) or self._passed - len(self._space) > self.said
+
+    def _end_call(self, end: int) -> None:
+        """The call that was begun last reaches as far as this, if nothing has ended it yet."""
+        if self.places and len(self.places[-1]) == 1:
+            self.places[-1].append(end)
 
     def take_pieces(self) -> list[Piece]:
         """The pieces since this was last asked, those of one kind that follow each other as one."""

@@ -50,6 +50,15 @@ class CallDivider:
         self._reading = self._read()
         next(self._reading)
 
+    @property
+    def open_place(self) -> int:
+        """Where the text ends that is certainly content, if what stands behind it may be a call; otherwise -1."""
+        return self._characters.said if self._characters.is_open else -1
+
+    def places(self, length: int) -> list[tuple[int, int]]:
+        """Where each call stands in the text, of so many characters in all, with its marks and what is beside it."""
+        return [(begin, *(ends or (length,))) for begin, *ends in self._characters.places]
+
     def push(self, text: str) -> list[Piece]:
         """Take more text; returns what it certainly is."""
         for character in text:

@@ -12,6 +12,7 @@ from app.engine.remote.servers import Server
 from app.engine.remote.wire import Wire
 from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Finished, Round, Statistics, Wrote
 from engine.protocol.options import GenerateOptions
+from engine.protocol.tools import Tool
 
 PATIENCE_MS = 30_000
 CHAT = (ChatMessage("user", "Tell me of a fox."),)
@@ -37,9 +38,14 @@ class Listener:
         self.engine.place = Place(self.engine.place.address, model.name, self.servers[0].kind, model.context_tokens)
         return self.servers[0]
 
-    def ask(self, options: GenerateOptions | None = None, chat: tuple[ChatMessage, ...] = CHAT) -> Finished | Failed:
+    def ask(
+        self,
+        options: GenerateOptions | None = None,
+        chat: tuple[ChatMessage, ...] = CHAT,
+        tools: tuple[Tool, ...] = (),
+    ) -> Finished | Failed:
         """Have a question answered to its end."""
-        self.engine.generate(chat, options or GenerateOptions())
+        self.engine.generate(chat, options or GenerateOptions(), tools=tools)
         self.wait(lambda: self.endings)
         return self.endings[-1]
 

@@ -16,6 +16,7 @@ from app.chat.archive.exchange.json_items import ItemTooLargeError, UnendedListE
 from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.exchange.turns import Turn, conversation_of_turns
 from app.chat.archive.exchange.whole_chat import Parts, is_whole, read_whole, written_parts
+from app.chat.archive.exchange.written_calls import content_with_calls
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import SPEAKERS, Message, as_markdown
 from app.chat.history.picture_kinds import SUFFIXES, kind_of
@@ -75,9 +76,9 @@ def _turns(messages: Sequence[Message], system_prompt: str) -> list[tuple[Role, 
 
 
 def _with_names(message: Message) -> str:
-    """All that a message says; of the pictures that it shows the names."""
+    """All that a message says, and the tools that it called; of the pictures that it shows the names."""
     names = [f"Picture {each.name}" for each in message.attachments if each.picture]
-    return "\n\n".join([*names, message.content])
+    return "\n\n".join([*names, content_with_calls(message) if message.calls else message.content])
 
 
 def _markdown_chats(file: BinaryIO, _size: int) -> Iterator[ReadChat]:

@@ -18,6 +18,7 @@ from typing import Any
 from app.chat.archive.conversion import conversation_of, message_record, settings_of
 from app.chat.archive.exchange.reading import About, ExchangeError, ReadChat
 from app.chat.archive.store import parents_first
+from app.chat.history.calls import call_details, calls_of
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import (
     ROOT,
@@ -267,6 +268,8 @@ def _details(kept: Any, text: str) -> dict[str, Any]:
     thought = found.get("thought_seconds")
     if type(thought) is float and math.isfinite(thought) and thought > 0:
         details["thought_seconds"] = thought
+    if calls := calls_of(found.get("calls"), text):
+        details["calls"] = call_details(calls)
     if text and probabilities_of_details(found.get("chances"), 2 * len(text)) is not None:
         details["chances"] = found["chances"]
     return details

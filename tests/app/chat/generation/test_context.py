@@ -13,15 +13,18 @@ from app.chat.generation.context_fit import answer_reserve, first_turn_that_fits
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.controller import COUNT_NOTICE, ChatController
 from app.chat.generation.counter import TokenCounter
+from app.chat.history.calls import Decision
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment
 from app.engine.state import EngineState, Phase
 from app.settings.generation import DROP, STOP, SUMMARISE, GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice
-from engine.protocol.messages import Counted, Prefilled
-from tests.app.fake_engine import loaded
+from engine.protocol.messages import Counted, Finished, Prefilled
+from engine.protocol.tools import ToolCall, WrittenCall
+from tests.app.fake_engine import finished, loaded, round_of
 from tests.app.fake_link import FakeLink
+from tests.app.fake_toolbox import FakeToolbox
 from tests.campaigns.extent import choose
 
 READY = EngineState(Phase.READY, pair=loaded(1))  # 2048 tokens
@@ -327,3 +330,22 @@ def test_nothing_is_foretold_of_a_conversation_that_is_no_longer_shown(desk: Des
     desk.link.tell_count(17)
     assert len(desk.uses) == shown
     wait_for_count(desk, qtbot, 2)
+
+
+def test_tools_are_counted_and_what_the_next_step_of_an_answer_reads(desk: Desk, qtbot: QtBot) -> None:
+    toolbox = FakeToolbox()
+    desk.chat.tools.follow(toolbox)
+    wait_for_count(desk, qtbot)
+    assert [each.name for each in desk.link.counts[-1].tools] == ["look", "count"]
+    desk.chat.ask("What is there?")
+    request = desk.link.last_question.id
+    written = WrittenCall(0, 4, ToolCall("a", "look", "{}"))
+    desk.link.answer(Prefilled(request, 12, 0, 0.1), round_of(request, 0, "look"))
+    desk.link.answer(Finished(request, "stop", "", finished(request, "stop", 1).statistics, calls=(written,)))
+    assert desk.uses[-1].tokens == 14
+    desk.chat.tools.decide(0, Decision.ONCE)
+    toolbox.answer("many waves")
+    request = desk.link.last_question.id
+    desk.link.answer(Prefilled(request, 40, 0, 0.1))
+    desk.link.answer(round_of(request, 0, "Waves"))
+    assert desk.uses[-1].tokens == 42

@@ -1,6 +1,6 @@
 """A burst is spread over the time to the next one, and the text is never more than a burst behind."""
 
-from app.chat.view.answer_view import Reveal
+from app.chat.view.reveal import Reveal
 
 
 def test_the_first_burst_is_shown_at_once() -> None:

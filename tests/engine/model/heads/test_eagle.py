@@ -20,6 +20,7 @@ from engine.model.network import wrap
 from engine.model.shape import model_sizes
 from engine.protocol.heads import is_eagle3
 from tests.engine.eagle_heads import LAYERS, OWN, PlainHead, as_speculator, head_tensors, write_head
+from tests.engine.family_models import random_model, tiny_config
 from tests.engine.tiny_models import VOCABULARY, tiny_model
 
 TEXT = [5, 17, 3, 99, 41, 8, 77]
@@ -172,3 +173,11 @@ def test_a_head_for_another_model_is_refused(config: dict[str, Any], target: Tar
     head = open_checkpoint(str(write_head(tmp_path / "head", **config)))
     with pytest.raises(ModelError, match="made for a model of another size"):
         recorded_layers(head, target.checkpoint)
+
+
+@pytest.mark.parametrize("family", ["gemma3n_text", "deepseek_v4", "qwen4_exp_text"])
+def test_layers_with_several_states_of_a_token_have_no_head(family: str, tmp_path: Path) -> None:
+    random_model(tiny_config(family)).save_pretrained(tmp_path / "target")
+    head = open_checkpoint(str(write_head(tmp_path / "head")))
+    with pytest.raises(ModelError, match="several states of each token"):
+        recorded_layers(head, open_checkpoint(str(tmp_path / "target")))

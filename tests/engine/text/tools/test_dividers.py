@@ -155,3 +155,30 @@ def test_arguments_between_tags_come_as_they_are_written() -> None:
 def test_no_mark_begins_another_one(format: Format) -> None:
     marks = [*format.and_hermes().readers]
     assert not [(one, other) for one in marks for other in marks if one != other and other.startswith(one)]
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_the_places_of_calls_and_the_content_are_the_whole_text(recorded: Recorded) -> None:
+    text = recorded.text
+    divider = recorded.format.divider(TOOLS)
+    pieces = [piece for character in text for piece in divider.push(character)] + divider.flush()
+    places, here, apart = divider.places(len(text)), 0, ""
+    for begin, end in places:
+        assert here <= begin < end <= len(text)
+        apart += text[here:begin]
+        here = end
+    assert len(places) == sum(isinstance(each, CallBegun) for each in pieces)
+    assert "".join((apart + text[here:]).split()) == "".join(content_of(pieces).split())
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_no_mark_is_taken_for_content_while_it_comes(recorded: Recorded) -> None:
+    divider = recorded.format.divider(TOOLS)
+    certain = []
+    for length in range(1, len(recorded.text) + 1):
+        divider.push(recorded.text[length - 1])
+        if divider.open_place < 0:
+            certain.append(len(recorded.text[:length].rstrip()))
+    divider.flush()
+    for begin, end in divider.places(len(recorded.text)):
+        assert not [length for length in certain if begin < length <= end]
