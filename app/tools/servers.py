@@ -97,7 +97,7 @@ class ToolServers(QObject):
                 self.connect_to(server.name)
 
     def refresh(self) -> None:
-        """Take up what another program has written into the file; it starts nothing that is not on already."""
+        """Take up what was written into the file meanwhile; a command that nobody has agreed to stays off."""
         before = {each.name: each for each in self.servers}
         if not self.file.refresh():
             return
@@ -108,6 +108,9 @@ class ToolServers(QObject):
                 self._disconnect(name)
                 self._forget_allowed(name, keep=name in now and now[name].to == former.to)
         self._changed()
+        for name, server in now.items():
+            if server.is_on and name not in self._states:
+                self.connect_to(name)
 
     def save(self, server: ToolServer, former: str = "") -> None:
         """Add a server, or change the one of this or its `former` name; connects anew where it is on."""
