@@ -76,7 +76,7 @@ class ToolServers(QObject):
         self._numbers = count(1)
         self._open_calls: dict[int, str] = {}  # number: server
         self._tools: tuple[OfferedTool, ...] = ()
-        self._is_closed = False
+        self._has_begun = self._is_closed = False
 
     # ---- the list ---------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,10 @@ class ToolServers(QObject):
         return self._states.get(name, ServerState())
 
     def begin(self) -> None:
-        """Connect to those that a person has switched on, and say what is wrong with their file."""
+        """Connect to those that a person has switched on, and say what is wrong with their file; once."""
+        if self._has_begun:
+            return
+        self._has_begun = True
         self._told_of_file()
         for server in self.servers:
             if server.is_on:

@@ -181,6 +181,8 @@ def test_what_is_on_is_connected_at_the_next_start(ready: Servers, folders: Fold
     again.servers.begin()
     again.wait("one", Phase.READY)
     assert again.servers.state("two").phase is Phase.OFF
+    again.servers.begin()  # as every window does that is shown
+    assert again.servers.state("one").phase is Phase.READY
     again.servers.close()
 
 
