@@ -33,6 +33,7 @@ PACKAGES = (
     "uvicorn",
     "pydantic",
     "llguidance",
+    "mcp",
 )
 ON_NVIDIA = ("bitsandbytes",)
 TORCH = "https://download.pytorch.org/whl/"

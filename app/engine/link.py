@@ -81,6 +81,11 @@ class EngineLink(QThread):
         self._running: set[int] = set()
         self._said.connect(self._on_said, Qt.ConnectionType.QueuedConnection)
 
+    @property
+    def program(self) -> EngineProgram:
+        """What is started as the engine."""
+        return self._program
+
     # ---- for the GUI thread -----------------------------------------------------------------------------------------
 
     def begin(self) -> None:

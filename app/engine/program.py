@@ -2,8 +2,9 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from app.installation.runtime.environment import engine_variables
 from app.installation.runtime.manager import RuntimeManager
@@ -27,6 +28,10 @@ class EngineProgram:
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         return self.arguments, environment
 
+    def beside(self, words: tuple[str, ...], log: Path) -> Self:
+        """Another program in the same Python: what that is to run, and the file of what it prints."""
+        return replace(self, arguments=(self.arguments[0], *words), log=log)
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeProgram(EngineProgram):
@@ -38,6 +43,10 @@ class RuntimeProgram(EngineProgram):
         """The runtime's Python, and nothing in its environment that is the window's."""
         start = self.manager.start()
         return (str(start.python), *self.arguments), dict(start.environment)
+
+    def beside(self, words: tuple[str, ...], log: Path) -> Self:
+        """The Python is found when it is started."""
+        return replace(self, arguments=words, log=log)
 
 
 PROCESS = ("-m", "engine.process")

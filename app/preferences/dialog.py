@@ -110,6 +110,11 @@ class PreferencesDialog(QDialog):
                 self.list.setCurrentRow(row)
                 page.show_row(name)
 
+    def show_page(self, name: str) -> None:
+        """Go to a page."""
+        self.search.clear()
+        self.list.setCurrentRow([page.name for page in self.pages].index(name))
+
     def load(self) -> None:
         """Show the settings on every page."""
         for page in self.pages:

@@ -161,7 +161,7 @@ class OptionsPage(QScrollArea):
 
     def __init__(self, page: str, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = title
+        self.name, self.title = page, title
         self._options = options_on(page)
         self._settings = Settings()
         self._others: list[tuple[QWidget, str]] = []

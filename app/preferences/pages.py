@@ -20,9 +20,11 @@ from app.i18n.translation import tr
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.memory_page import KeptController, MemoryPage
 from app.preferences.page import OptionsPage
+from app.preferences.tools.page import ToolsPage
 from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MODELS, NETWORK, SERVER, SPECULATION
 from app.settings.store import SettingsFile
 from app.system.paths import Folders, is_folder
+from app.tools.servers import ToolServers
 from app.ui.widgets import fill, label, offer, row_of
 
 
@@ -236,6 +238,7 @@ def preferences_dialog(
     hub_cache: Path,
     controller: TokenController,
     kept: KeptController,
+    tools: ToolServers,
     parent: QWidget | None = None,
     engine: OptionsPage | None = None,
 ) -> PreferencesDialog:
@@ -249,6 +252,7 @@ def preferences_dialog(
         OptionsPage(SPECULATION, tr("Speculation")),
         *([engine] if engine is not None else []),
         NetworkPage(controller),
+        ToolsPage(tools),
         server,
         advanced,
     )

@@ -8,7 +8,7 @@ from app.settings.kinds import Choice, Decimal, Effect, Folder, Folders, Switch,
 from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, is_origin
 
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
-SPECULATION, NETWORK, SERVER, ADVANCED = "speculation", "network", "server", "advanced"
+SPECULATION, NETWORK, TOOLS, SERVER, ADVANCED = "speculation", "network", "tools", "server", "advanced"
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # every address of this computer; never without a key
 

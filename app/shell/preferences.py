@@ -17,6 +17,7 @@ from app.settings.preferences import Preferences
 from app.settings.store import SettingsFile
 from app.system.passwords import Passwords
 from app.system.paths import Folders
+from app.tools.servers import ToolServers
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from app.ui.widgets import adopt
@@ -46,11 +47,13 @@ class PreferencesFeature(QObject):
         folders: Folders,
         theme: Theme,
         kept: KeptConversations,
+        tools: ToolServers,
         parent: QObject,
     ) -> None:
-        """`front`: the window that the dialog is opened over; `kept`: what a page tells of, and deletes."""
+        """`front`: the window that the dialog is opened over; `kept`, `tools`: what pages of their own are about."""
         super().__init__(parent)
-        self._front, self._settings, self._folders, self._theme, self._kept = front, settings, folders, theme, kept
+        self._front, self._settings, self._folders, self._theme = front, settings, folders, theme
+        self._kept, self._tools = kept, tools
         self._network = Network(os.environ)
         self._passwords = Passwords(self)
         self._passwords.changed.connect(self._tell_network)
@@ -60,8 +63,8 @@ class PreferencesFeature(QObject):
         self._open_assistant: Callable[[bool], None] | None = None
         self.dialog: PreferencesDialog | None = None
 
-    def open(self, tokens: "Tokens", option: str = "") -> None:
-        """Show the dialog, maybe at an option; it is made, and its modules are read, when it is first asked for."""
+    def open(self, tokens: "Tokens", option: str = "", page: str = "") -> None:
+        """Show the dialog, maybe at an option or a page; made, and its modules read, when it is first asked for."""
         if self.dialog is None:
             from app.hub.place import hub_place  # noqa: PLC0415
             from app.library.hub_queries import HubTokenController  # noqa: PLC0415
@@ -74,6 +77,7 @@ class PreferencesFeature(QObject):
                 hub_place().cache,
                 self._desk,
                 self._kept,
+                self._tools,
                 self._front(),
                 self._engine_page(),
             )
@@ -83,6 +87,8 @@ class PreferencesFeature(QObject):
         self.dialog.open()
         if option:
             self.dialog.show_option(option)
+        if page:
+            self.dialog.show_page(page)
 
     def add_runtime(self, link: RuntimeLink, open_assistant: Callable[[bool], None]) -> None:
         """Give the engine's runtime a page."""

@@ -18,6 +18,7 @@ from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
 from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
+from app.settings.preferences import TOOLS
 from app.settings.store import SettingsFile
 from app.shell.keyboard import DialogShortcuts
 from app.shell.preferences import PreferencesFeature
@@ -25,7 +26,7 @@ from app.shell.unsaved import UnsavedChats
 from app.shell.window import EMPTY_NOTICE, MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
-from app.tools.toolbox import Toolbox
+from app.tools.servers import ToolServers
 from app.ui.file_dialogs import remember_folder
 from app.ui.focus_ring import FocusRings
 from app.ui.notices import Notice, Tone
@@ -60,7 +61,6 @@ class Program(QObject):
         self._numbers = 0
         self._is_quitting = False
         self._told: set[str] = set()  # keys of notices that concern the program
-        self.toolbox: Toolbox | None = None  # of what answers may call; for windows that are opened later
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         FocusRings(self)
         DialogShortcuts(lambda: self.front.actions_, self)
@@ -79,11 +79,15 @@ class Program(QObject):
         )
         self.server = ServerFeature(link, settings, self._window_in_front, self)
         self.kept = KeptConversations(link, settings, folders.cache, self)
-        self.preferences = PreferencesFeature(self._window_in_front, settings, folders, theme, self.kept, self)
+        self.toolbox = ToolServers(link.program, settings, folders, self)
+        self.preferences = PreferencesFeature(
+            self._window_in_front, settings, folders, theme, self.kept, self.toolbox, self
+        )
         self._connect_engine()
         self._connect_models()
         self._connect_server()
         self._connect_kept()
+        self.toolbox.page_wanted.connect(lambda: self.preferences.open(self.models.tokens, page=TOOLS))
         self._connect_notices()
 
     @property
@@ -160,6 +164,7 @@ class Program(QObject):
         """The first window is on its way to the screen: the engine starts, and what is on disk is read."""
         self.chats.start()
         self.models.start()
+        self.toolbox.begin()
         if not self.link.isRunning():
             self.server.controller.begin()
             self.link.start()
@@ -187,6 +192,7 @@ class Program(QObject):
             self.closing.emit()
             self.preferences.close()
             self.kept.close()
+            self.toolbox.close()
             window.destroyed.connect(self.deleteLater)
 
     def quit(self) -> None:
@@ -274,7 +280,7 @@ class Program(QObject):
         self.preferences.changed.connect(self.kept.follow_settings)
 
     def _connect_notices(self) -> None:
-        withdrawing = (self.unheard_stop, self.server, self.engines, self.kept)
+        withdrawing = (self.unheard_stop, self.server, self.engines, self.kept, self.toolbox)
         for teller in (self.models, self.preferences, self.unsaved, *withdrawing):
             teller.notice_raised.connect(self.tell)
         for teller in withdrawing:

@@ -83,8 +83,7 @@ class WindowWiring(QObject):
         window = self._window
         window.conversations.keep_unsent(window.chat_panel.composer, window.chat_panel.view)
         window.chat_panel.follow(window.chat)
-        if window.program.toolbox is not None:
-            window.chat.tools.follow(window.program.toolbox)
+        window.chat.tools.follow(window.program.toolbox)
         window.chat_panel.composer.tray.passed_on.connect(window.open_file)
         window.chat.tools.asked.connect(lambda: QApplication.alert(window))  # which nobody may look at meanwhile
         window.chat.answering_changed.connect(window.status_area.show_answering)

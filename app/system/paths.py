@@ -42,6 +42,16 @@ class Folders:
         return self.logs / "engine.log"
 
     @property
+    def tool_servers_file(self) -> Path:
+        """The MCP servers that a person has entered."""
+        return self.config / "mcp.json"
+
+    @property
+    def tool_servers_log(self) -> Path:
+        """What the program that holds connections to them printed."""
+        return self.logs / "tool-servers.log"
+
+    @property
     def application_log(self) -> Path:
         """What the window's process had to report."""
         return self.logs / "coppice.log"

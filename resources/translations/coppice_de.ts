@@ -6231,6 +6231,372 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{token}, aus {origin}</translation>
         </message>
         <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Add one by its command or address, or paste the configuration that its page offers for other programs.</source>
+            <translation>Fügen Sie einen mit seinem Befehl oder seiner Adresse hinzu, oder fügen Sie die Konfiguration ein, die seine Seite für andere Programme anbietet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Add servers as other programs have them in a file such as mcp.json</source>
+            <translation>Server hinzufügen, wie andere Programme sie in einer Datei wie mcp.json haben</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Add server…</source>
+            <translation>Server hinzufügen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Ask again</source>
+            <translation>Wieder fragen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Ask again before {tool} is called</source>
+            <translation>Wieder fragen, bevor {tool} aufgerufen wird</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Called without a question</source>
+            <translation>Ohne Frage aufgerufen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>For these tools you have said that answers may always call them.</source>
+            <translation>Von diesen Werkzeugen haben Sie gesagt, dass Antworten sie immer aufrufen dürfen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>MCP servers offer tools that answers may call: to read files, to search, to ask other services. A server is a program that Coppice starts with your rights, or an address that it asks. Nothing is started or asked before you switch it on.</source>
+            <translation>MCP-Server bieten Werkzeuge an, die Antworten aufrufen dürfen: um Dateien zu lesen, zu suchen oder andere Dienste zu fragen. Ein Server ist ein Programm, das Coppice mit Ihren Rechten startet, oder eine Adresse, die es fragt. Nichts wird gestartet oder gefragt, bevor Sie es einschalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>MCP servers: programs and addresses whose tools answers may call</source>
+            <translation>MCP-Server: Programme und Adressen, deren Werkzeuge Antworten aufrufen dürfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Opens {address} in the browser</source>
+            <translation>Öffnet {address} im Browser</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Paste configuration…</source>
+            <translation>Konfiguration einfügen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Start</source>
+            <translation>Starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Start a program</source>
+            <translation>Ein Programm starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Start {name}?</source>
+            <translation>{name} starten?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>Tools</source>
+            <translation>Werkzeuge</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>What MCP is…</source>
+            <translation>Was MCP ist…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/page.py" />
+            <source>{name} was removed.</source>
+            <translation>{name} wurde entfernt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Add</source>
+            <translation>Hinzufügen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Add and switch on</source>
+            <translation>Hinzufügen und einschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Add these servers, and connect to them</source>
+            <translation>Diese Server hinzufügen und mit ihnen verbinden</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Add these servers, without starting anything</source>
+            <translation>Diese Server hinzufügen, ohne etwas zu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Configuration</source>
+            <translation>Konfiguration</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Not understood, and left out: {names}</source>
+            <translation>Nicht verstanden und ausgelassen: {names}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Paste a configuration first.</source>
+            <translation>Fügen Sie zuerst eine Konfiguration ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Paste configuration</source>
+            <translation>Konfiguration einfügen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Something in it is yet to be filled in. It stays off: edit it first.</source>
+            <translation>Darin ist noch etwas auszufüllen. Er bleibt aus: Bearbeiten Sie ihn zuerst.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>Something is yet to be filled in.</source>
+            <translation>Es ist noch etwas auszufüllen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>The JSON in which Claude Desktop, LM Studio, Jan, Cursor or VS Code have their MCP servers.</source>
+            <translation>Das JSON, in dem Claude Desktop, LM Studio, Jan, Cursor oder VS Code ihre MCP-Server haben.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>%n more tools are not offered: they are too large, or too many.</source>
+            <translation>
+                <numerusform>%n weiteres Werkzeug wird nicht angeboten: Es ist zu groß, oder es sind zu viele.</numerusform>
+                <numerusform>%n weitere Werkzeuge werden nicht angeboten: Sie sind zu groß oder zu viele.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Edit server {name}</source>
+            <translation>Server {name} bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Edit…</source>
+            <translation>Bearbeiten…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Offer this tool to models</source>
+            <translation>Dieses Werkzeug Modellen anbieten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Remove server {name}</source>
+            <translation>Server {name} entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Server {name}</source>
+            <translation>Server {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Switch this server on or off: while it is on, answers may call its tools</source>
+            <translation>Diesen Server ein- oder ausschalten: Solange er an ist, dürfen Antworten seine Werkzeuge aufrufen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Tool {name}</source>
+            <translation>Werkzeug {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Tools of {name}</source>
+            <translation>Werkzeuge von {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>Try again to connect to {name}</source>
+            <translation>Noch einmal mit {name} verbinden</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>What the server wrote last</source>
+            <translation>Was der Server zuletzt geschrieben hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>A program on this computer</source>
+            <translation>Ein Programm auf diesem Computer</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Add a server</source>
+            <translation>Server hinzufügen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Allow http:// to another computer: others may read along</source>
+            <translation>http:// zu einem anderen Computer erlauben: andere können mitlesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>An address</source>
+            <translation>Eine Adresse</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Another server has this name.</source>
+            <translation>Ein anderer Server hat diesen Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Arguments, one a line</source>
+            <translation>Argumente, eines je Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Command</source>
+            <translation>Befehl</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Edit the server</source>
+            <translation>Server bearbeiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Give an address such as https://tools.example/mcp.</source>
+            <translation>Geben Sie eine Adresse wie https://tools.example/mcp an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Give it a shorter name, without a slash.</source>
+            <translation>Geben Sie ihm einen kürzeren Namen ohne Schrägstrich.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Give the command that starts it.</source>
+            <translation>Geben Sie den Befehl an, der ihn startet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Give the full path of the folder.</source>
+            <translation>Geben Sie den vollen Pfad des Ordners an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Headers, one a line</source>
+            <translation>Kopfzeilen, eine je Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Keep it, and connect to it</source>
+            <translation>Behalten und verbinden</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Keep it, without starting anything</source>
+            <translation>Behalten, ohne etwas zu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Kind</source>
+            <translation>Art</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Save and switch on</source>
+            <translation>Speichern und einschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Use https://, or allow http://.</source>
+            <translation>Verwenden Sie https://, oder erlauben Sie http://.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Variables, one a line</source>
+            <translation>Variablen, eine je Zeile</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Where it starts; most need none</source>
+            <translation>Wo er startet; die meisten brauchen keinen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Write headers as Name: value.</source>
+            <translation>Schreiben Sie Kopfzeilen als Name: Wert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>Write variables as NAME=value.</source>
+            <translation>Schreiben Sie Variablen als NAME=Wert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/server_dialog.py" />
+            <source>files</source>
+            <translation>dateien</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Asks: {address}</source>
+            <translation>Fragt: {address}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Connecting…</source>
+            <translation>Verbindet…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Failed, is tried again</source>
+            <translation>Gescheitert, wird wieder versucht</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>In the folder: {folder}</source>
+            <translation>Im Ordner: {folder}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>It runs as a program with your rights: it can read and change what you can, and use the network. Start only what you trust.</source>
+            <translation>Es läuft als Programm mit Ihren Rechten: Es kann lesen und ändern, was Sie können, und das Netz benutzen. Starten Sie nur Programme, denen Sie vertrauen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Off</source>
+            <translation>Aus</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Ready, %n tools</source>
+            <translation>
+                <numerusform>Bereit, %n Werkzeug</numerusform>
+                <numerusform>Bereit, %n Werkzeuge</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Starts: {command}</source>
+            <translation>Startet: {command}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>With headers: {names}</source>
+            <translation>Mit Kopfzeilen: {names}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>With variables: {variables}</source>
+            <translation>Mit Variablen: {variables}</translation>
+        </message>
+        <message>
             <location filename="../../app/server/controller.py" />
             <source>The key of the local server was not found in the keyring.</source>
             <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
@@ -6943,11 +7309,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Nothing: the model ends its answers itself</source>
             <translation>Nichts: Das Modell beendet seine Antworten selbst</translation>
-        </message>
-        <message>
-            <location filename="../../app/settings/generation.py" />
-            <source>Off</source>
-            <translation>Aus</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7860,6 +8221,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The connections are made again in a moment.</source>
+            <translation>Die Verbindungen werden gleich neu hergestellt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The connections to tool servers have ended because of an error in this program ({error}).</source>
+            <translation>Die Verbindungen zu Werkzeug-Servern sind wegen eines Fehlers in diesem Programm abgebrochen ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
             <source>The engine could not be removed because of an error in this program ({error}).</source>
             <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
         </message>
@@ -7905,6 +8276,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>They are made again in a moment.</source>
+            <translation>Sie werden gleich neu hergestellt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
             <source>They are shown as they were written; the next ones are drawn again.</source>
             <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
         </message>
@@ -7912,6 +8288,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
             <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Tool servers could not be asked because of an error in this program ({error}).</source>
+            <translation>Werkzeug-Server konnten wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -8258,11 +8639,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/updates.py" />
             <source>{server} answered with {status}</source>
             <translation>{server} antwortete mit {status}</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window.py" />
-            <source>Tools</source>
-            <translation>Werkzeuge</translation>
         </message>
         <message>
             <location filename="../../app/shell/window_wiring.py" />
@@ -8744,6 +9120,91 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
                 <numerusform>Runde {number}, die neueste, nach {clock} des Antwortens: %n neues Token</numerusform>
                 <numerusform>Runde {number}, die neueste, nach {clock} des Antwortens: %n neue Token</numerusform>
             </translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/link.py" />
+            <source>The program that holds the connections could not be started: {reason}.</source>
+            <translation>Das Programm, das die Verbindungen hält, konnte nicht gestartet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The arguments are no JSON object.</source>
+            <translation>Die Argumente sind kein JSON-Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The call was stopped.</source>
+            <translation>Der Aufruf wurde abgebrochen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The connection to the server ended during the call.</source>
+            <translation>Die Verbindung zum Server endete während des Aufrufs.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The list of tool servers cannot be saved in {file}: {reason}.</source>
+            <translation>Die Liste der Werkzeug-Server kann nicht in {file} gespeichert werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The list of tool servers could not be read, and begins anew: {reason}.</source>
+            <translation>Die Liste der Werkzeug-Server konnte nicht gelesen werden und beginnt neu: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The program that holds the connections has ended unexpectedly.</source>
+            <translation>Das Programm, das die Verbindungen hält, endete unerwartet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The server was switched off during the call.</source>
+            <translation>Der Server wurde während des Aufrufs ausgeschaltet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The tool server {name} cannot be used: {reason}</source>
+            <translation>Der Werkzeug-Server {name} kann nicht verwendet werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>The tool server {name} has ended, and is started again.</source>
+            <translation>Der Werkzeug-Server {name} endete und wird neu gestartet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>There is no tool of this name.</source>
+            <translation>Es gibt kein Werkzeug dieses Namens.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/servers.py" />
+            <source>Tools…</source>
+            <translation>Werkzeuge…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/snippet.py" />
+            <source>A server has a command or an url, under a name of its own.</source>
+            <translation>Ein Server hat unter einem eigenen Namen „command“ oder „url“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/snippet.py" />
+            <source>Paste the whole text, from the first brace to the last.</source>
+            <translation>Fügen Sie den ganzen Text ein, von der ersten geschweiften Klammer bis zur letzten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/snippet.py" />
+            <source>Server</source>
+            <translation>Server</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/snippet.py" />
+            <source>There is no server in it.</source>
+            <translation>Darin ist kein Server.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tools/snippet.py" />
+            <source>This is no JSON.</source>
+            <translation>Das ist kein JSON.</translation>
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
@@ -13274,6 +13735,191 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tools/schemas.py" />
             <source>The parameters of the tool '{name}' are no JSON object.</source>
             <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/__main__.py" />
+            <source>The installed engine is too old for tools of servers: it has no package '{name}'.</source>
+            <translation>Die installierte Engine ist zu alt für Werkzeuge von Servern: Ihr fehlt das Paket „{name}“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/__main__.py" />
+            <source>Update it in Preferences, Engine; from a checkout, run packaging/bootstrap.sh again.</source>
+            <translation>Aktualisieren Sie sie in Einstellungen, Engine; in einem Checkout rufen Sie packaging/bootstrap.sh noch einmal auf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>Addresses of MCP servers often end in /mcp or /sse.</source>
+            <translation>Adressen von MCP-Servern enden oft auf /mcp oder /sse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>Enter a header that says so, such as Authorization, with what its provider gave you.</source>
+            <translation>Tragen Sie eine Kopfzeile ein, die es sagt, etwa Authorization mit dem, was der Anbieter Ihnen gab.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>Enter that one, if you trust it.</source>
+            <translation>Tragen Sie diese ein, wenn Sie ihr vertrauen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>It sent a message of more than {size}.</source>
+            <translation>Er schickte eine Nachricht von mehr als {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The address begins with http://: others in the network could read what is sent.</source>
+            <translation>Die Adresse beginnt mit http://: Andere im Netz könnten lesen, was gesendet wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The address leads to another one, {address}.</source>
+            <translation>Die Adresse führt zu einer anderen, {address}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The server asks who is there (HTTP {status}).</source>
+            <translation>Der Server fragt, wer da ist (HTTP {status}).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The server cannot be reached: {reason}</source>
+            <translation>Der Server ist nicht zu erreichen: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The server knows no such address (HTTP 404).</source>
+            <translation>Der Server kennt diese Adresse nicht (HTTP 404).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>The server refuses (HTTP {status}).</source>
+            <translation>Der Server lehnt ab (HTTP {status}).</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>Use https://, or allow it where the server is edited.</source>
+            <translation>Verwenden Sie https://, oder erlauben Sie es, wo der Server bearbeitet wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/addresses.py" />
+            <source>{address} is no address of a server.</source>
+            <translation>{address} ist keine Adresse eines Servers.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>It has not answered within {seconds} seconds.</source>
+            <translation>Er hat {seconds} Sekunden lang nicht geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The connection has ended.</source>
+            <translation>Die Verbindung ist zu Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The first start of a program may have to download it: try again.</source>
+            <translation>Der erste Start eines Programms muss es vielleicht herunterladen: Versuchen Sie es noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The server is not connected.</source>
+            <translation>Der Server ist nicht verbunden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The server is not understood: {words}</source>
+            <translation>Der Server ist nicht zu verstehen: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The server refuses the call: {words}</source>
+            <translation>Der Server lehnt den Aufruf ab: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The server refuses: {words}</source>
+            <translation>Der Server lehnt ab: {words}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The tool asks for more in the middle of the call, which Coppice does not answer.</source>
+            <translation>Das Werkzeug fragt mitten im Aufruf nach mehr, worauf Coppice nicht antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>The tool has not answered within {minutes} minutes.</source>
+            <translation>Das Werkzeug hat {minutes} Minuten lang nicht geantwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/connection.py" />
+            <source>What the server sent is no result of a tool.</source>
+            <translation>Was der Server schickte, ist kein Ergebnis eines Werkzeugs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/desk.py" />
+            <source>The call failed: {reason}</source>
+            <translation>Der Aufruf ist gescheitert: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>Install it, or give its full path.</source>
+            <translation>Installieren Sie es, oder geben Sie seinen vollen Pfad an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>It closed its output.</source>
+            <translation>Er hat seine Ausgabe geschlossen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>The program ended with exit code {code}.</source>
+            <translation>Das Programm endete mit dem Exit-Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>There is no program {command}.</source>
+            <translation>Es gibt kein Programm {command}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>{command} could not be started: {reason}</source>
+            <translation>{command} konnte nicht gestartet werden: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/programs.py" />
+            <source>{command} may not be run.</source>
+            <translation>{command} darf nicht ausgeführt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>The tool gave no result.</source>
+            <translation>Das Werkzeug gab kein Ergebnis.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>[cut: the first {shown} of {total} characters]</source>
+            <translation>[gekürzt: die ersten {shown} von {total} Zeichen]</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>[file, {kind}, {size}]</source>
+            <translation>[Datei, {kind}, {size}]</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>[link: {address}]</source>
+            <translation>[Verweis: {address}]</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>[picture, {kind}, {size}]</source>
+            <translation>[Bild, {kind}, {size}]</translation>
+        </message>
+        <message>
+            <location filename="../../engine/tool_servers/results.py" />
+            <source>[sound, {kind}, {size}]</source>
+            <translation>[Ton, {kind}, {size}]</translation>
         </message>
         <message>
             <location filename="../../engine/trial.py" />

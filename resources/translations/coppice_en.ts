@@ -244,6 +244,22 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/preferences/tools/server_box.py" />
+            <source>%n more tools are not offered: they are too large, or too many.</source>
+            <translation>
+                <numerusform>%n more tool is not offered: it is too large, or there are too many.</numerusform>
+                <numerusform>%n more tools are not offered: they are too large, or too many.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>Ready, %n tools</source>
+            <translation>
+                <numerusform>Ready, %n tool</numerusform>
+                <numerusform>Ready, %n tools</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>, %n waiting</source>
             <translation>

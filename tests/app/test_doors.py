@@ -95,6 +95,8 @@ SAFE_WITHOUT = {
     "app/engine/remote/wire.py": "JSON",
     "app/engine/remote/tool_calls.py": "schemas of tools, which the link has made well-formed",
     "app/chat/view/call_card.py": "halves replaced",
+    "app/tools/server_file.py": "JSON", "app/tools/entry.py": "JSON", "app/tools/names.py": "ASCII",
+    "app/tools/snippet.py": "encoded only to be parsed, well-formed before",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""

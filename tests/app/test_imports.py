@@ -71,6 +71,7 @@ def test_of_the_engine_there_is_only_what_both_use() -> None:
         "engine.protocol.residence",
         "engine.protocol.sentences",
         "engine.protocol.serving",
+        "engine.protocol.tool_servers",
         "engine.protocol.tools",
         "engine.protocol.watching",
     }

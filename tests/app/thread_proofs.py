@@ -35,14 +35,22 @@ from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Wanted
 from app.installation.runtime.progress import Stage
 from app.library.download_link import DownloadLink
+from app.settings.store import SettingsFile
 from app.shell.deferred import DeferredWork
 from app.system.passwords import Passwords
+from app.system.paths import folders_below
+from app.tools import link
+from app.tools.entry import ToolServer
+from app.tools.servers import ToolServers
+from app.tools.states import Phase
 from app.ui.jobs import Jobs
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
+from engine.protocol.tool_servers import ProgramServer
 from tests.app.chat.composer.pictures import picture
 from tests.app.installation.conftest import make_dependencies
 from tests.app.installation.packages import lock_of, tiny_wheels
+from tests.app.tools.conftest import played_program
 
 Made = TypeVar("Made")
 
@@ -257,6 +265,33 @@ def prove_passwords(case: Case) -> None:
     case.bot.waitUntil(lambda: case.told("passwords"))
 
 
+def tool_servers(case: Case) -> ToolServers:
+    """One server that is on, with a program that plays it."""
+    case.patch.setattr("app.tools.servers.PAUSES_SECONDS", (0,))
+    folders = folders_below(case.folder)
+    folders.create()
+    made = case.keep(ToolServers(played_program(folders), SettingsFile(folders.settings_file), folders))
+    made.save(ToolServer("one", ProgramServer("fine")))
+    made.switch("one", True)
+    return made
+
+
+def prove_tool_servers(case: Case) -> None:
+    case.patch.setattr("app.tools.link._read", case.fails_once(link._read))
+    servers = tool_servers(case)
+    case.bot.waitUntil(lambda: servers.state("one").phase is Phase.READY)
+    case.bot.waitUntil(lambda: case.told("tool servers"))
+    servers.close()
+
+
+def prove_tool_orders(case: Case) -> None:
+    case.patch.setattr("app.tools.link._write", case.fails_once(link._write))
+    servers = tool_servers(case)
+    case.bot.waitUntil(lambda: servers.state("one").phase is Phase.READY)
+    case.bot.waitUntil(lambda: case.told("tool orders"))
+    servers.close()
+
+
 def prove_attachments(case: Case) -> None:
     read = case.fails_once(lambda path, _stop: Attachment(path.name, "text"))
     case.patch.setattr("app.chat.composer.attachment_reader.read_attachment", read)
@@ -393,6 +428,8 @@ PROOFS: dict[str, Callable[[Case], None]] = {
     "formulas": prove_formulas,
     "drawing answers": prove_drawing_answers,
     "passwords": prove_passwords,
+    "tool servers": prove_tool_servers,
+    "tool orders": prove_tool_orders,
     "attachments": prove_attachments,
     "pictures": prove_pictures,
     "hardware look-up": prove_hardware,

@@ -128,6 +128,14 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("An engine elsewhere could not be asked because of an error in this program ({error})."),
         mark("Ask again, or connect to it anew in Models."),
     ),
+    "tool servers": (
+        mark("The connections to tool servers have ended because of an error in this program ({error})."),
+        mark("They are made again in a moment."),
+    ),
+    "tool orders": (
+        mark("Tool servers could not be asked because of an error in this program ({error})."),
+        mark("The connections are made again in a moment."),
+    ),
     "engine key": (
         mark("The key of an engine could not be kept or forgotten because of an error in this program ({error})."),
         mark("Change the connection in Models, and enter it again."),

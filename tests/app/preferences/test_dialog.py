@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QListWidget, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.engine.program import EngineProgram
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.memory_page import MemoryPage
 from app.preferences.page import OptionRow, OptionsPage
@@ -19,6 +20,7 @@ from app.settings.kinds import options_of
 from app.settings.preferences import Preferences
 from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
+from app.tools.servers import ToolServers
 
 
 class Desk(QObject):
@@ -79,7 +81,8 @@ def dialog(
     qtbot: QtBot, settings: SettingsFile, folders: Folders, controller: Desk, keeper: Keeper
 ) -> PreferencesDialog:
     """The dialog, open."""
-    made = preferences_dialog(settings, folders, Path("/cache/hub"), controller, keeper)
+    tools = ToolServers(EngineProgram(("nothing",), folders.engine_log), settings, folders)
+    made = preferences_dialog(settings, folders, Path("/cache/hub"), controller, keeper, tools)
     qtbot.addWidget(made)
     made.show()
     return made

@@ -1,0 +1,1 @@
+"""MCP servers in the window."""

@@ -1,0 +1,1 @@
+"""Connections to MCP servers: real ones, and such as nobody would want."""
