@@ -302,7 +302,7 @@ def _pictures_in(tokens: Sequence[int]) -> list[int]:
     return [token for token in tokens if is_row(token) and not row_number(token)]
 
 
-def _compare(said: Said, expected: Said, tolerance: float, is_drawn: bool) -> None:
+def _compare(said: Said, expected: Said, tolerance: float, is_drawn: bool = False) -> None:
     """An answer, perhaps stopped, with that of the engine that has no draft.
 
     A number that is drawn may fall on the border of two tokens, which are neighbours in the vocabulary.
