@@ -83,7 +83,7 @@ class ServerBox(QFrame):
         name = unsteered(server.name)
         with without_signals(self.switch):
             self.switch.setChecked(server.is_on)
-        self.switch.setText(name)
+        self.switch.setText(_unmarked(name))
         self.switch.setAccessibleName(tr("Server {name}").format(name=name))
         self.switch.setAccessibleDescription(described(state))
         self.switch.setToolTip(tip(tr("Switch this server on or off: while it is on, answers may call its tools")))
@@ -136,7 +136,7 @@ class ServerBox(QFrame):
             self._switches[focused].setFocus()
 
     def _add_tool(self, tool: ToolFacts) -> QCheckBox:
-        box = QCheckBox(unsteered(tool.name), self.tools)
+        box = QCheckBox(_unmarked(unsteered(tool.name)), self.tools)
         box.setObjectName("tool-switch")
         box.setToolTip(tip(tr("Offer this tool to models")))
         box.setAccessibleName(tr("Tool {name}").format(name=unsteered(tool.name)))
@@ -155,3 +155,8 @@ class ServerBox(QFrame):
     def _on_folded(self, is_open: bool) -> None:
         self.fold.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
         self.tools.setVisible(is_open)
+
+
+def _unmarked(name: str) -> str:
+    """A name on a button, where `&` would mark a letter."""
+    return name.replace("&", "&&")
