@@ -12,7 +12,7 @@ from app.ui.widgets import CutLabel, fill, label, row_of, without_signals
 from engine.protocol.tool_servers import ToolFacts
 
 _LONGEST_DESCRIPTION = 240  # characters, of which most servers need fewer
-_LINES_SHOWN, _AROUND_LINES = 6, 28  # at most; pixels of what stands around them
+_FEWEST_LINES, _LINES_SHOWN, _AROUND_LINES = 2, 6, 28  # at most so many; pixels of what stands around them
 _BELOW_NAME = 30  # pixels, from the edge of a box that is ticked to the name behind it
 _DOTS = {Phase.READY: "ready", Phase.FAILED: "stopped", Phase.WAITING: "stopped"}
 
@@ -103,7 +103,7 @@ class ServerBox(QFrame):
         self.error.setText(unsteered(f"{state.message} {state.hint}".strip()))
         self.error.setVisible(bool(state.message))
         self.lines.setPlainText("\n".join(state.lines))
-        lines = min(len(state.lines), _LINES_SHOWN)
+        lines = min(max(len(state.lines), _FEWEST_LINES), _LINES_SHOWN)  # long ones wrap
         self.lines.setFixedHeight(self.lines.fontMetrics().lineSpacing() * lines + _AROUND_LINES)
         self.lines.setVisible(bool(state.lines) and bool(state.message))
         self.retry.setVisible(state.phase in (Phase.WAITING, Phase.FAILED))
