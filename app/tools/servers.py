@@ -76,7 +76,7 @@ class ToolServers(QObject):
         self._numbers = count(1)
         self._open_calls: dict[int, str] = {}  # number: server
         self._tools: tuple[OfferedTool, ...] = ()
-        self._is_closed = False
+        self._has_begun = self._is_closed = False
 
     # ---- the list ---------------------------------------------------------------------------------------------------
 
@@ -90,14 +90,17 @@ class ToolServers(QObject):
         return self._states.get(name, ServerState())
 
     def begin(self) -> None:
-        """Connect to those that a person has switched on, and say what is wrong with their file."""
+        """Connect to those that a person has switched on, and say what is wrong with their file; once."""
+        if self._has_begun:
+            return
+        self._has_begun = True
         self._told_of_file()
         for server in self.servers:
             if server.is_on:
                 self.connect_to(server.name)
 
     def refresh(self) -> None:
-        """Take up what another program has written into the file; it starts nothing that is not on already."""
+        """Take up what was written into the file meanwhile; a command that nobody has agreed to stays off."""
         before = {each.name: each for each in self.servers}
         if not self.file.refresh():
             return
@@ -108,6 +111,9 @@ class ToolServers(QObject):
                 self._disconnect(name)
                 self._forget_allowed(name, keep=name in now and now[name].to == former.to)
         self._changed()
+        for name, server in now.items():
+            if server.is_on and name not in self._states:
+                self.connect_to(name)
 
     def save(self, server: ToolServer, former: str = "") -> None:
         """Add a server, or change the one of this or its `former` name; connects anew where it is on."""

@@ -17,7 +17,6 @@ from engine.tool_servers.programs import MOST_MESSAGE_BYTES
 from engine.tool_servers.witness import Witness
 
 CONNECT_SECONDS = 30.0
-READ_SECONDS = 900.0  # of silence on a stream; calls have limits of their own
 KINDS = ("http", "sse")
 OLDER_KIND_STATUS = (400, 404, 405)
 """What a server of the older kind says to a request of the newer one."""
@@ -70,10 +69,13 @@ async def _streamable(server: WebServer, witness: Witness) -> AsyncIterator[Any]
 
 
 def _client(server: WebServer, witness: Witness) -> httpx2.AsyncClient:
-    """Nothing of the environment: no proxy, no passwords of a .netrc."""
+    """Nothing of the environment: no proxy, no passwords of a .netrc.
+
+    Streams may be silent for ever; connecting, calls and leaving have limits of their own.
+    """
     return httpx2.AsyncClient(
         headers=dict(server.headers) | {"Accept-Encoding": "identity"},
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
         transport=_Bounded(witness),
         trust_env=False,
     )

@@ -24,6 +24,7 @@ from engine.tool_servers.results import parts_of
 from engine.tool_servers.witness import Witness
 
 CONNECT_SECONDS = 60.0  # with the list of tools; the first start of some programs downloads them
+LEAVE_SECONDS = 5.0  # to tell a server at an address that its session is over
 CALL_SECONDS = 600.0  # without a word of progress
 PROGRESS_SECONDS = 0.1  # between two reports of a call's progress
 _SETTLING_SECONDS = 0.2  # before tools are listed again: they change in flocks
@@ -89,19 +90,26 @@ class Connection:
     def __init__(self, server: str, to: ProgramServer | WebServer, tell: Tell) -> None:
         self._server, self._to, self._tell = server, to, tell
         self._scope = CancelScope()
+        self._is_wanted = True
         self._session: ClientSession | None = None
         self._ended, self._changed = anyio.Event(), anyio.Event()
         self.over = anyio.Event()
 
     def end(self) -> None:
-        """End it, and tell nothing more."""
-        self._scope.cancel()
+        """End it, and tell nothing more. A server at an address is told that its session is over."""
+        self._is_wanted = False
+        if isinstance(self._to, WebServer) and self._session is not None:
+            self._ended.set()
+        else:
+            self._scope.cancel()
 
     async def run(self) -> None:
         """Connect and stay; tells `Listed` whenever tools are known, and why it is over, unless it was ended."""
         try:
             with self._scope:
-                await self._tell(await self._hold_either())
+                broken = await self._hold_either()
+                if self._is_wanted:
+                    await self._tell(broken)
         finally:
             self.over.set()
 
@@ -138,12 +146,13 @@ class Connection:
                     connecting.deadline = math.inf
                     was_listed = True
                     await self._stay(client, tools, left_out)
+                    connecting.deadline = anyio.current_time() + LEAVE_SECONDS
             except Exception as raised:  # noqa: BLE001  # whatever a server can bring about is told
                 error = _innermost(raised)
                 witness.knows_no_handshake = isinstance(error, MCPError) and error.code in _NO_HANDSHAKE
             finally:
                 self._session = None
-        if connecting.cancelled_caught:
+        if connecting.cancelled_caught and not was_listed:
             witness.reason = say("It has not answered within {seconds} seconds.", seconds=CONNECT_SECONDS)
             witness.hint = say("The first start of a program may have to download it: try again.")
         return self._broken(error, witness), was_listed

@@ -12,7 +12,7 @@ from app.ui.widgets import CutLabel, fill, label, row_of, without_signals
 from engine.protocol.tool_servers import ToolFacts
 
 _LONGEST_DESCRIPTION = 240  # characters, of which most servers need fewer
-_LINES_SHOWN, _AROUND_LINES = 6, 28  # at most; pixels of what stands around them
+_FEWEST_LINES, _LINES_SHOWN, _AROUND_LINES = 2, 6, 28  # at most so many; pixels of what stands around them
 _BELOW_NAME = 30  # pixels, from the edge of a box that is ticked to the name behind it
 _DOTS = {Phase.READY: "ready", Phase.FAILED: "stopped", Phase.WAITING: "stopped"}
 
@@ -83,7 +83,7 @@ class ServerBox(QFrame):
         name = unsteered(server.name)
         with without_signals(self.switch):
             self.switch.setChecked(server.is_on)
-        self.switch.setText(name)
+        self.switch.setText(_unmarked(name))
         self.switch.setAccessibleName(tr("Server {name}").format(name=name))
         self.switch.setAccessibleDescription(described(state))
         self.switch.setToolTip(tip(tr("Switch this server on or off: while it is on, answers may call its tools")))
@@ -103,7 +103,7 @@ class ServerBox(QFrame):
         self.error.setText(unsteered(f"{state.message} {state.hint}".strip()))
         self.error.setVisible(bool(state.message))
         self.lines.setPlainText("\n".join(state.lines))
-        lines = min(len(state.lines), _LINES_SHOWN)
+        lines = min(max(len(state.lines), _FEWEST_LINES), _LINES_SHOWN)  # long ones wrap
         self.lines.setFixedHeight(self.lines.fontMetrics().lineSpacing() * lines + _AROUND_LINES)
         self.lines.setVisible(bool(state.lines) and bool(state.message))
         self.retry.setVisible(state.phase in (Phase.WAITING, Phase.FAILED))
@@ -136,7 +136,7 @@ class ServerBox(QFrame):
             self._switches[focused].setFocus()
 
     def _add_tool(self, tool: ToolFacts) -> QCheckBox:
-        box = QCheckBox(unsteered(tool.name), self.tools)
+        box = QCheckBox(_unmarked(unsteered(tool.name)), self.tools)
         box.setObjectName("tool-switch")
         box.setToolTip(tip(tr("Offer this tool to models")))
         box.setAccessibleName(tr("Tool {name}").format(name=unsteered(tool.name)))
@@ -155,3 +155,8 @@ class ServerBox(QFrame):
     def _on_folded(self, is_open: bool) -> None:
         self.fold.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
         self.tools.setVisible(is_open)
+
+
+def _unmarked(name: str) -> str:
+    """A name on a button, where `&` would mark a letter."""
+    return name.replace("&", "&&")

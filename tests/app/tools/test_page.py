@@ -12,6 +12,7 @@ from app.settings.store import SettingsFile
 from app.tools.entry import ToolServer
 from app.tools.states import Phase
 from engine.protocol.tool_servers import ProgramServer, WebServer
+from tests.app.plainness import rich_widgets
 from tests.app.tools.conftest import Servers
 
 
@@ -177,6 +178,17 @@ def test_tools_are_told_and_switched(page: ToolsPage, ready: Servers) -> None:
     assert (echo.isChecked(), other.isChecked()) == (False, True)
     echo.click()
     assert [each.name for each in ready.servers.tools] == ["echo", "other"]
+
+
+def test_names_are_shown_as_they_are(page: ToolsPage, ready: Servers) -> None:
+    name = "<b>R&D"
+    ready.servers.save(ToolServer(name, ProgramServer("fine", ("<i>&x</i>", "\u202ereversed"))))
+    box = page.boxes[name]
+    assert box.switch.text() == "<b>R&&D"
+    assert box.switch.accessibleName() == "Server <b>R&D"
+    assert "<i>&x</i>" in box.begins.text()
+    assert "⟨RLO⟩reversed" in box.begins.text()
+    assert set(rich_widgets(page)) == {"label dot ", "label option-title Called without a question"}, "with our words"
 
 
 def test_what_needs_no_question_can_be_taken_back(page: ToolsPage, ready: Servers, settings: SettingsFile) -> None:

@@ -181,6 +181,8 @@ def test_what_is_on_is_connected_at_the_next_start(ready: Servers, folders: Fold
     again.servers.begin()
     again.wait("one", Phase.READY)
     assert again.servers.state("two").phase is Phase.OFF
+    again.servers.begin()  # as every window does that is shown
+    assert again.servers.state("one").phase is Phase.READY
     again.servers.close()
 
 
@@ -207,15 +209,19 @@ def test_what_was_allowed_holds_for_that_server_alone(ready: Servers, settings: 
     assert not ready.servers.allowed
 
 
-def test_what_others_write_into_the_file_starts_nothing(ready: Servers) -> None:
+def test_what_others_write_into_the_file_starts_no_command_that_nobody_has_seen(ready: Servers) -> None:
     ready.add("one")
+    ready.add("three")
+    ready.servers.switch("three", False)
     file = ready.servers.file.path
     document: dict[str, Any] = json.loads(file.read_text())
     document["mcpServers"]["one"]["args"] = ["--else"]
     document["mcpServers"]["two"] = {"command": "fine", "enabled": True}
+    document["mcpServers"]["three"]["enabled"] = True
     file.write_text(json.dumps(document))
     ready.servers.refresh()
-    assert [each.name for each in ready.servers.servers] == ["one", "two"]
+    assert [each.name for each in ready.servers.servers] == ["one", "three", "two"]
+    ready.wait("three", Phase.READY)
     assert [ready.servers.state(name).phase for name in ("one", "two")] == [Phase.OFF, Phase.OFF]
 
 

@@ -30,8 +30,8 @@ def test_a_server_that_was_switched_on_is_there_with_the_window_and_ends_with_it
     link._program = EngineProgram((sys.executable, *PROCESS), folders.engine_log)
     window = open_window(link)
     toolbox = window.program.toolbox
-    window.program.start()
     qtbot.waitUntil(lambda: toolbox.state("stub").phase is Phase.READY)
+    assert "stub__add" in [each.function for each in window.chat.tools.offered]
     assert called(toolbox, qtbot, "stub__add", a=20, b=3).text == "23"
     [program] = [each for each in psutil.Process().children() if "engine.tool_servers" in each.cmdline()]
     [server] = program.children()

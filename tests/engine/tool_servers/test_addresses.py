@@ -1,5 +1,6 @@
 """Servers at addresses: a real one over both kinds of HTTP, and answers that nobody asked for."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -8,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from engine.protocol.tool_servers import Broken, Listed, Report, WebServer, is_address, is_plain
 from engine.tool_servers import addresses
+from engine.tool_servers import connection as connection_module
 from engine.tool_servers.connection import Connection
 from tests.engine.served import raises
 from tests.engine.tool_servers.asked import FOLDER, PATIENCE_SECONDS, called, held
@@ -74,10 +77,13 @@ def answering(answer: Answer) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+            self.body = self.rfile.read(int(self.headers["content-length"]))
             answer(self)
 
         def do_GET(self) -> None:
+            answer(self)
+
+        def do_DELETE(self) -> None:
             answer(self)
 
         def log_message(self, *_: object) -> None:
@@ -124,6 +130,52 @@ def broken(to: WebServer) -> Broken:
     told = held(to)
     assert isinstance(told, Broken), told
     return told
+
+
+class OneSession:
+    """A server of the older protocol in a few lines; `ended` once it has heard that its session is over."""
+
+    def __init__(self, answers_the_end: bool) -> None:
+        self.ended = threading.Event()
+        self._let_go = threading.Event()
+        if answers_the_end:
+            self._let_go.set()
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a request whose body is at hand."""
+        if handler.command == "DELETE":
+            self.ended.set()
+            self._let_go.wait(PATIENCE_SECONDS)
+            status(204)(handler)
+            return
+        asked = json.loads(getattr(handler, "body", b"{}"))
+        capabilities = {"capabilities": {"tools": {}}, "serverInfo": {"name": "one", "version": "0"}}
+        results: dict[str, Any] = {
+            "initialize": {"protocolVersion": "2025-06-18", **capabilities}, "tools/list": {"tools": []},
+        }  # fmt: skip
+        if asked.get("method") in results:
+            reply = {"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]}
+            content("application/json", json.dumps(reply).encode(), **{"mcp-session-id": "7"})(handler)
+        else:
+            status(202 if "id" not in asked and handler.command == "POST" else 405)(handler)
+
+    def let_go(self) -> None:
+        """Answer what is still open."""
+        self._let_go.set()
+
+
+@pytest.mark.parametrize("answers_the_end", [True, False])
+def test_a_session_is_told_that_it_is_over_and_not_waited_for(
+    answers_the_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "LEAVE_SECONDS", 5.0 if answers_the_end else 0.1)
+    server = OneSession(answers_the_end)
+    with answering(server.answer) as address:
+        try:
+            assert held(WebServer(address)) == Listed("it")
+            assert server.ended.wait(PATIENCE_SECONDS)
+        finally:
+            server.let_go()
 
 
 @pytest.mark.parametrize(
