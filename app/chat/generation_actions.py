@@ -58,10 +58,12 @@ class GenerationActions(QObject):
             next_version=lambda: self._show_version(1),
             attach=composer.choose_files,
             speculate=composer.speculation.click,
+            chat_tools=composer.tools.open_menu,
             save_preset=actions.generation.trigger,
         )
         actions.register(save_preset=self._name_preset)
-        for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
+        shown = (chat.answering_changed, chat.path_changed, chat.conversation_replaced, chat.tools.offered_changed)
+        for changed in shown:
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)
 
@@ -86,6 +88,7 @@ class GenerationActions(QObject):
         chat = self._chat
         waits = tr(WAITS) if chat.is_answering else ""
         lacks = tr(EMPTY) if chat.conversation.is_empty else ""
+        actions.chat_tools.offer("" if chat.tools.offered else tr("There are no tools to call."))
         actions.stop.offer("" if chat.is_answering else tr("No answer is being written."))
         actions.regenerate.offer(waits or lacks)
         actions.continue_answer.offer("" if chat.can_continue else waits or lacks or tr("The last answer is complete."))

@@ -40,8 +40,8 @@ class Settings(Preferences):
     checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
     of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown;
     `files_folder`: in which a file was last chosen or written; `dock_widths`: how wide a person has the docks in a
-    window that has room for them, in pixels; `allowed_tools`: those that answers may call without asking, each as
-    `server/name`.
+    window that has room for them, in pixels; `allowed_tools`: those that answers may call without asking a person, as
+    `server/tool`.
     """
 
     geometry: str = ""

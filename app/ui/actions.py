@@ -102,6 +102,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("generation", mark("&Generation settings"), "Ctrl+G", icon="settings"),
         Command("save_preset", mark("Save as &preset…"), "Ctrl+Shift+S"),
         Command("speculate", mark("Spec&ulate on or off"), "Ctrl+Shift+P"),
+        Command("chat_tools", mark("&Tools of this chat…"), "Ctrl+Shift+K", icon="tools"),
     ),
     mark("&Help"): (
         Command("palette", mark("Command &palette…"), "Ctrl+K", everywhere=True),

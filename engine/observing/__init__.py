@@ -1,1 +1,1 @@
-"""What a watcher is told of the rounds while they happen."""
+"""What is told of an answer while it is written: its rounds, and the tools that it calls."""

@@ -508,8 +508,8 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/tools_button.py" />
-            <source>Click to switch tools off and on for this chat.</source>
-            <translation>Klicken Sie, um Werkzeuge für diesen Chat aus- und einzuschalten.</translation>
+            <source>Click to switch tools off and on for this chat (Ctrl+Shift+K).</source>
+            <translation>Klicken Sie, um Werkzeuge für diesen Chat aus- und einzuschalten (Strg+Umschalt+K).</translation>
         </message>
         <message>
             <location filename="../../app/chat/composer/tools_button.py" />
@@ -1194,6 +1194,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation_actions.py" />
             <source>The last answer is complete.</source>
             <translation>Die letzte Antwort ist vollständig.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation_actions.py" />
+            <source>There are no tools to call.</source>
+            <translation>Es gibt keine Werkzeuge, die aufgerufen werden könnten.</translation>
         </message>
         <message>
             <location filename="../../app/chat/history/answering.py" />
@@ -10665,6 +10670,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Stop answering</source>
             <translation>Ant&amp;wort anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Tools of this chat…</source>
+            <translation>&amp;Werkzeuge dieses Chats…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -55,6 +55,19 @@ def test_a_call_is_allowed_on_its_card_and_the_answer_goes_on(
     assert answer.answer == "I look.\n\nThere are waves."
 
 
+def test_the_menu_of_tools_opens_by_a_command_that_says_where_there_are_none(
+    open_window: OpenWindow, link: FakeLink
+) -> None:
+    window = open_window(link)
+    assert window.actions_.chat_tools.hindrance
+    with_tools(window)
+    assert not window.actions_.chat_tools.hindrance
+    window.actions_.chat_tools.trigger()
+    menu = window.chat_panel.composer.tools.menu()
+    assert menu.isVisible()
+    menu.close()
+
+
 def test_tools_are_switched_off_for_one_chat(open_window: OpenWindow, link: FakeLink, settings: SettingsFile) -> None:
     window = open_window(link)
     with_tools(window)

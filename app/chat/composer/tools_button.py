@@ -70,11 +70,15 @@ class ToolsButton(QToolButton):
         names = [f"{_shown(each.name)} ({_shown(each.server)})" for each in on[:_MOST_NAMED]]
         more = tr("and %n more", n=self._on - _MOST_NAMED) if self._on > _MOST_NAMED else ""
         told = tr("Answers of this chat may call:") if on else tr("Answers of this chat call no tools.")
-        click = tr("Click to switch tools off and on for this chat.")
+        click = tr("Click to switch tools off and on for this chat (Ctrl+Shift+K).")
         lines = [told, *names, *filter(None, [more]), click]
         self.setToolTip(tip("\n".join(lines)))
         self.setAccessibleName(self.text())
         self.setAccessibleDescription(click)
+
+    def open_menu(self) -> None:
+        """Show the menu, also to who has no mouse."""
+        self._menu.popup(self.mapToGlobal(self.rect().topLeft()))
 
     def set_theme(self, colors: Colors) -> None:
         """Draw it in other colours."""

@@ -75,6 +75,7 @@ class ChatController(QObject):
         self._settings = settings
         self._engine = EngineState()
         self._request = 0
+        self._stopped = 0  # the request that a person has stopped last
         self._count = 0  # the number of a count that the answer waits for
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_MS)
         self._counting.timeout.connect(self._on_uncounted)
@@ -255,6 +256,7 @@ class ChatController(QObject):
     def stop(self) -> None:
         """End the answer; what is there of it stays."""
         if self._request:
+            self._stopped = self._request
             self._link.cancel(self._request)
         elif self._summariser.is_at_work:
             self._summariser.stop()
@@ -313,9 +315,16 @@ class ChatController(QObject):
         if rounds:
             self.round_arrived.emit(rounds[-1])
         if isinstance(mine[-1], Finished) and not answer.ending.is_final:
-            self._request = 0
-            self._steps += 1
-            self.tools.begin(answer.calls, self.tools_on)
+            self._make_calls(answer)
+
+    def _make_calls(self, answer: Message) -> None:
+        """A step of the answer is complete. Of one that was stopped meanwhile no call is made, also where none asks."""
+        if self._request == self._stopped:
+            self._mark(AnswerEnding.STOPPED)
+            return
+        self._request = 0
+        self._steps += 1
+        self.tools.begin(answer.calls, self.tools_on)
 
     def _on_calls_changed(self, calls: tuple[Call, ...]) -> None:
         if answer := self.conversation.last_answer:

@@ -11,7 +11,6 @@ from app.engine.steps import MOST, plausible
 from app.i18n.number_text import share_text
 from app.i18n.translation import tr
 from app.i18n.units import time_text
-from app.system.plain_text import unsteered
 from engine.protocol.messages import (
     Calling,
     Event,
@@ -65,9 +64,9 @@ def waiting_words(answer: Message) -> str:
         return ""
     waiting = {each.state: each for each in reversed(answer.calls)}  # the first one of each
     if call := waiting.get(CallState.RUNNING):
-        return tr("Waiting for the tool {tool}").format(tool=unsteered(call.tool))
+        return tr("Waiting for the tool {tool}").format(tool=call.title)
     if call := waiting.get(CallState.WAITING):
-        return tr("Waiting for your decision on the tool {tool}").format(tool=unsteered(call.tool))
+        return tr("Waiting for your decision on the tool {tool}").format(tool=call.title)
     if not answer.ahead:
         return ""
     return tr("Waiting: %n requests before this one", n=min(answer.ahead, MOST))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from app.system.plain_text import unsteered
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import ToolCall, WrittenCall
 
@@ -12,6 +13,7 @@ LONGEST_RESULT = 64_000
 """Characters of a result that are kept, and that the model reads."""
 
 _LONGEST_WORDS = 512  # of an id and of names
+_LONGEST_TITLE = 40
 # Words to the model, not to a person: they are the same in every language of the window.
 _DENIED = "The user declined this call. Go on without it, or ask what the user would prefer."
 _STOPPED = "The call was stopped before its result came. It is not known whether it had an effect."
@@ -65,6 +67,12 @@ class Call:
     state: CallState = CallState.WAITING
     result: str = ""
     seconds: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """The tool in few letters, which turn or cover nothing around them."""
+        name = unsteered(" ".join((self.tool or self.function).split()))
+        return name if len(name) <= _LONGEST_TITLE else f"{name[:_LONGEST_TITLE]}…"
 
     @property
     def told(self) -> str:

@@ -184,7 +184,7 @@ class CallCard(QFrame):
         if asks != self._asks or is_new:
             self.header.setChecked(asks)
         self._call, self._asks = call, asks
-        self.header.setText(unsteered(call.tool or call.function))
+        self.header.setText(call.title)
         self.server.setText(unsteered(call.server))
         words = self._words(call, asks)
         self.state.setText(words)

@@ -179,6 +179,20 @@ def test_stopping_ends_a_call_and_the_answer_can_go_on(room: Room, toolbox: Fake
     assert "declined" in second.content
 
 
+def test_a_stop_that_crosses_the_end_of_the_step_makes_no_call(
+    room: Room, toolbox: FakeToolbox, settings: SettingsFile
+) -> None:
+    settings.change(allowed_tools=("eyes/look",))
+    room.controller.ask("What is there?")
+    room.controller.stop()
+    call(room, "look")
+    assert not toolbox.calls
+    assert (room.answer.ending, states(room)) == (AnswerEnding.STOPPED, [CallState.WAITING])
+    assert room.answering == [True, False]
+    room.controller.continue_answer()
+    assert toolbox.calls, "it was allowed before"
+
+
 def test_another_question_is_asked_though_calls_have_no_result(room: Room) -> None:
     room.controller.ask("What is there?")
     call(room, "look")

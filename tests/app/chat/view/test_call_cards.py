@@ -114,6 +114,12 @@ def test_a_call_that_is_being_written_shows_its_tool_alone(made: Callable[..., C
     assert not card.allow.isVisible()
 
 
+def test_a_name_is_no_wider_than_its_card(made: Callable[..., CallCard]) -> None:
+    card = made(replace(LOOK, tool="wide " * 40, server="wide " * 40))
+    assert card.header.text().endswith("…")
+    assert card.minimumSizeHint().width() < 600
+
+
 def test_long_results_scroll_in_their_card(made: Callable[..., CallCard]) -> None:
     card = made(replace(LOOK, state=CallState.DONE, result="line\n" * 500), is_open=False)
     card.header.click()
