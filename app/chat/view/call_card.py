@@ -5,6 +5,7 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -247,6 +248,9 @@ class CallCard(QFrame):
         self.question.setVisible(self._asks)
         self.arguments_title.setVisible(not self._asks and has_arguments)
         self.arguments.setVisible(has_arguments)
+        focus = QApplication.focusWidget()
+        if not self._asks and focus is not None and self._buttons.isAncestorOf(focus):
+            self.header.setFocus()  # a button that hides would give it to whatever comes next in the window
         self._buttons.setVisible(self._asks)
         self.result_title.setVisible(has_result)
         self.result.setVisible(has_result)

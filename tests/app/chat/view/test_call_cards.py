@@ -107,6 +107,15 @@ def test_a_card_folds_once_it_was_decided_and_stays_as_a_person_had_it(made: Cal
     assert card.result.isVisible()
 
 
+def test_the_keyboard_stays_at_a_card_that_was_decided(made: Callable[..., CallCard], qtbot: QtBot) -> None:
+    card = made(LOOK)
+    with qtbot.waitActive(card):
+        card.activateWindow()
+    card.allow.setFocus()
+    card.show_call(replace(LOOK, state=CallState.RUNNING), True)
+    assert card.header.hasFocus()
+
+
 def test_a_call_that_is_being_written_shows_its_tool_alone(made: Callable[..., CallCard]) -> None:
     card = made(replace(LOOK, state=CallState.WRITING, server="", tool="", arguments=""))
     assert card.header.text() == "look"
