@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from engine.protocol.sentences import Amount, say, shown
 from engine.protocol.tool_servers import WebServer, is_address, is_plain
+from engine.tool_servers.diagnostics import Diagnostics
 from engine.tool_servers.programs import MOST_MESSAGE_BYTES
-from engine.tool_servers.witness import Witness
 
 CONNECT_SECONDS = 30.0
 KINDS = ("http", "sse")
@@ -30,12 +30,12 @@ class RefusedAddressError(Exception):
         self.reason, self.hint = reason, hint
 
 
-def address_streams(server: WebServer, kind: str, witness: Witness) -> AbstractAsyncContextManager[Any]:
+def address_streams(server: WebServer, kind: str, diagnostics: Diagnostics) -> AbstractAsyncContextManager[Any]:
     """The messages of a server at an address, and those to it. Raises `RefusedAddressError`; does not connect yet."""
     _check(server)
     if kind == "sse":
-        return _older(server, witness)
-    return _streamable(server, witness)
+        return _older(server, diagnostics)
+    return _streamable(server, diagnostics)
 
 
 def _check(server: WebServer) -> None:
@@ -48,27 +48,27 @@ def _check(server: WebServer) -> None:
         )
 
 
-def _older(server: WebServer, witness: Witness) -> AbstractAsyncContextManager[Any]:
+def _older(server: WebServer, diagnostics: Diagnostics) -> AbstractAsyncContextManager[Any]:
     def client(
         headers: dict[str, str] | None = None,  # noqa: ARG001  # none are given
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001  # ours is longer
         auth: httpx2.Auth | None = None,  # noqa: ARG001
     ) -> httpx2.AsyncClient:
-        return _client(server, witness)
+        return _client(server, diagnostics)
 
     return sse_client(server.address, httpx_client_factory=client)
 
 
 @asynccontextmanager
-async def _streamable(server: WebServer, witness: Witness) -> AsyncIterator[Any]:
+async def _streamable(server: WebServer, diagnostics: Diagnostics) -> AsyncIterator[Any]:
     async with (
-        _client(server, witness) as client,
+        _client(server, diagnostics) as client,
         streamable_http_client(server.address, http_client=client, max_sse_event_size=MOST_MESSAGE_BYTES) as streams,
     ):
         yield streams
 
 
-def _client(server: WebServer, witness: Witness) -> httpx2.AsyncClient:
+def _client(server: WebServer, diagnostics: Diagnostics) -> httpx2.AsyncClient:
     """Nothing of the environment: no proxy, no passwords of a .netrc.
 
     Streams may be silent for ever; connecting, calls and leaving have limits of their own.
@@ -76,7 +76,7 @@ def _client(server: WebServer, witness: Witness) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers=dict(server.headers) | {"Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-        transport=_Bounded(witness),
+        transport=_Bounded(diagnostics),
         trust_env=False,
     )
 
@@ -87,28 +87,28 @@ class _Bounded(httpx2.AsyncHTTPTransport):
     A stream of events has no end; its reader holds each event to the limit.
     """
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, diagnostics: Diagnostics) -> None:
         super().__init__(trust_env=False)
-        self._witness = witness
+        self._diagnostics = diagnostics
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
         if request.method != "GET" or response.status_code != 405:  # many have no stream beside their answers
-            self._witness.status = response.status_code if response.status_code >= 400 else 0
+            self._diagnostics.status = response.status_code if response.status_code >= 400 else 0
         is_elsewhere = 300 <= response.status_code < 400
-        self._witness.elsewhere = response.headers.get("location", "") if is_elsewhere else ""
+        self._diagnostics.elsewhere = response.headers.get("location", "") if is_elsewhere else ""
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for", request=request)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream), "it is an asynchronous transport"
-            response.stream = _BoundedStream(response.stream, self._witness)
+            response.stream = _BoundedStream(response.stream, self._diagnostics)
         return response
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, witness: Witness) -> None:
-        self._stream, self._witness = stream, witness
+    def __init__(self, stream: httpx2.AsyncByteStream, diagnostics: Diagnostics) -> None:
+        self._stream, self._diagnostics = stream, diagnostics
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         taken = 0
@@ -116,7 +116,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
             taken += len(chunk)
             if taken > MOST_MESSAGE_BYTES:
                 size = Amount(f"{MOST_MESSAGE_BYTES >> 20} MiB")
-                self._witness.reason = say("It sent a message of more than {size}.", size=size)
+                self._diagnostics.reason = say("It sent a message of more than {size}.", size=size)
                 raise httpx2.ReadError("The answer is too large")
             yield chunk
 
@@ -124,15 +124,15 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def unreached(error: BaseException, witness: Witness) -> tuple[str, str, bool] | None:
+def unreached(error: BaseException, diagnostics: Diagnostics) -> tuple[str, str, bool] | None:
     """Why an address gave no connection, what to do, and whether it may pass; None where that is not known."""
     if isinstance(error, RefusedAddressError):
         return error.reason, error.hint, False
-    if witness.elsewhere:
-        words = say("The address leads to another one, {address}.", address=shown(witness.elsewhere))
+    if diagnostics.elsewhere:
+        words = say("The address leads to another one, {address}.", address=shown(diagnostics.elsewhere))
         return words, say("Enter that one, if you trust it."), False
-    if witness.status:
-        return _refused(witness.status)
+    if diagnostics.status:
+        return _refused(diagnostics.status)
     if isinstance(error, httpx2.TransportError):
         said = str(error) or type(error).__name__
         return say("The server cannot be reached: {reason}", reason=said[:300]), "", True

@@ -18,10 +18,10 @@ from engine import __version__
 from engine.protocol.sentences import Amount, say
 from engine.protocol.tool_servers import Broken, Listed, ProgramServer, Report, ToolFacts, WebServer
 from engine.tool_servers.addresses import KINDS, OLDER_KIND_STATUS, address_streams, unreached
+from engine.tool_servers.diagnostics import Diagnostics
 from engine.tool_servers.listing import listed
 from engine.tool_servers.programs import program_streams, unstarted
 from engine.tool_servers.results import parts_of
-from engine.tool_servers.witness import Witness
 
 CONNECT_SECONDS = 60.0  # with the list of tools; the first start of some programs downloads them
 LEAVE_SECONDS = 5.0  # to tell a server at an address that its session is over
@@ -120,28 +120,30 @@ class Connection:
         first message is not that of the handshake. Of an address the older kind.
         """
         if isinstance(self._to, ProgramServer):
-            witness = Witness()
-            broken, was_listed = await self._hold("", witness, "legacy")
-            if was_listed or not witness.knows_no_handshake:
+            diagnostics = Diagnostics()
+            broken, was_listed = await self._hold("", diagnostics, "legacy")
+            if was_listed or not diagnostics.knows_no_handshake:
                 return broken
-            newer, was_listed = await self._hold("", Witness())
+            newer, was_listed = await self._hold("", Diagnostics())
             return newer if was_listed else broken
         kinds = (self._to.kind,) if self._to.kind in KINDS else KINDS
-        witness = Witness()
-        broken, was_listed = await self._hold(kinds[0], witness)
-        if was_listed or len(kinds) == 1 or witness.status not in OLDER_KIND_STATUS:
+        diagnostics = Diagnostics()
+        broken, was_listed = await self._hold(kinds[0], diagnostics)
+        if was_listed or len(kinds) == 1 or diagnostics.status not in OLDER_KIND_STATUS:
             return broken
-        older, was_listed = await self._hold(kinds[1], Witness())
+        older, was_listed = await self._hold(kinds[1], Diagnostics())
         return older if was_listed else broken
 
-    async def _hold(self, kind: str, witness: Witness, mode: Literal["auto", "legacy"] = "auto") -> tuple[Broken, bool]:
+    async def _hold(
+        self, kind: str, diagnostics: Diagnostics, mode: Literal["auto", "legacy"] = "auto"
+    ) -> tuple[Broken, bool]:
         """Why the connection is over, and whether it had stood."""
         self._ended = anyio.Event()
         was_listed = False
         error: Exception | None = None
         with CancelScope(deadline=anyio.current_time() + CONNECT_SECONDS) as connecting:
             try:
-                async with self._client(self._streams(kind, witness), mode) as client:
+                async with self._client(self._streams(kind, diagnostics), mode) as client:
                     tools, left_out = await listed(client.session)
                     connecting.deadline = math.inf
                     was_listed = True
@@ -149,22 +151,26 @@ class Connection:
                     connecting.deadline = anyio.current_time() + LEAVE_SECONDS
             except Exception as raised:  # noqa: BLE001  # whatever a server can bring about is told
                 error = _innermost(raised)
-                witness.knows_no_handshake = isinstance(error, MCPError) and error.code in _NO_HANDSHAKE
+                diagnostics.knows_no_handshake = isinstance(error, MCPError) and error.code in _NO_HANDSHAKE
             finally:
                 self._session = None
         if connecting.cancelled_caught and not was_listed:
-            witness.reason = say("It has not answered within {seconds} seconds.", seconds=CONNECT_SECONDS)
-            witness.hint = say("The first start of a program may have to download it: try again.")
-        return self._broken(error, witness), was_listed
+            diagnostics.reason = say("It has not answered within {seconds} seconds.", seconds=CONNECT_SECONDS)
+            diagnostics.hint = say("The first start of a program may have to download it: try again.")
+        return self._broken(error, diagnostics), was_listed
 
     def _client(self, streams: AbstractAsyncContextManager[Any], mode: Literal["auto", "legacy"]) -> Client:
         information = types.Implementation(name="coppice", title="Coppice", version=__version__)
         return Client(streams, mode=mode, cache=None, client_info=information, message_handler=self._on_message)
 
     @asynccontextmanager
-    async def _streams(self, kind: str, witness: Witness) -> AsyncIterator[Any]:
+    async def _streams(self, kind: str, diagnostics: Diagnostics) -> AsyncIterator[Any]:
         to = self._to
-        source = program_streams(to, witness) if isinstance(to, ProgramServer) else address_streams(to, kind, witness)
+        source = (
+            program_streams(to, diagnostics)
+            if isinstance(to, ProgramServer)
+            else address_streams(to, kind, diagnostics)
+        )
         async with source as (received, sent):
             yield _Watched(received, self._ended), sent
 
@@ -208,14 +214,14 @@ class Connection:
             await anyio.sleep(_LISTEN_AGAIN_SECONDS)
             self._changed.set()
 
-    def _broken(self, error: Exception | None, witness: Witness) -> Broken:
-        reason, hint, may_pass = witness.reason, witness.hint, True
+    def _broken(self, error: Exception | None, diagnostics: Diagnostics) -> Broken:
+        reason, hint, may_pass = diagnostics.reason, diagnostics.hint, True
         if not reason:
-            reason, hint, may_pass = self._reason_of(error, witness)
-        return Broken(self._server, reason, hint, tuple(witness.lines), may_pass)
+            reason, hint, may_pass = self._reason_of(error, diagnostics)
+        return Broken(self._server, reason, hint, tuple(diagnostics.lines), may_pass)
 
-    def _reason_of(self, error: Exception | None, witness: Witness) -> tuple[str, str, bool]:
-        if isinstance(self._to, WebServer) and (known := unreached(error or Exception(), witness)):
+    def _reason_of(self, error: Exception | None, diagnostics: Diagnostics) -> tuple[str, str, bool]:
+        if isinstance(self._to, WebServer) and (known := unreached(error or Exception(), diagnostics)):
             return known
         if isinstance(self._to, ProgramServer) and isinstance(error, OSError):
             return *unstarted(self._to, error), False

@@ -29,7 +29,7 @@ from mcp.shared.message import SessionMessage
 
 from engine.protocol.sentences import Amount, say, shown
 from engine.protocol.tool_servers import ProgramServer
-from engine.tool_servers.witness import Witness
+from engine.tool_servers.diagnostics import Diagnostics
 
 MOST_MESSAGE_BYTES = 64 << 20
 SECONDS_TO_EXIT = 2.0  # after its input has ended; then it is told to end, and after as long again it is killed
@@ -46,24 +46,24 @@ class TooLargeError(Exception):
 
 @asynccontextmanager
 async def program_streams(
-    server: ProgramServer, witness: Witness
+    server: ProgramServer, diagnostics: Diagnostics
 ) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Inbound], MemoryObjectSendStream[SessionMessage]]]:
     """The messages of a server that is started here, and those to it. Raises `OSError` where it cannot be started.
 
-    The stream of messages ends with the server; `witness` is told why.
+    The stream of messages ends with the server; `diagnostics` is told why.
     """
     process = await _started(server)
     inbound, received = anyio.create_memory_object_stream[Inbound](0)
     sent, outbound = anyio.create_memory_object_stream[SessionMessage](0)
     heard = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, inbound, witness)
+        tasks.start_soon(_read, process, inbound, diagnostics)
         tasks.start_soon(_write, process, outbound, inbound)
-        tasks.start_soon(_hear, process, witness, heard)
+        tasks.start_soon(_hear, process, diagnostics, heard)
         try:
             yield received, sent
         finally:
-            witness.is_leaving = True
+            diagnostics.is_leaving = True
             with anyio.CancelScope(shield=True):
                 await _stop(process, heard)
             tasks.cancel_scope.cancel()
@@ -84,7 +84,7 @@ async def _started(server: ProgramServer) -> Process:
     return await anyio.open_process(words, env=environment, cwd=folder, stderr=subprocess.PIPE, start_new_session=True)
 
 
-async def _read(process: Process, inbound: MemoryObjectSendStream[Inbound], witness: Witness) -> None:
+async def _read(process: Process, inbound: MemoryObjectSendStream[Inbound], diagnostics: Diagnostics) -> None:
     """Until the server closes its output, or says too much in a line. What is no message is kept as a line of it."""
     assert process.stdout is not None, "it was started with pipes"
     async with inbound:
@@ -93,17 +93,17 @@ async def _read(process: Process, inbound: MemoryObjectSendStream[Inbound], witn
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
-                    witness.saw(line)
+                    diagnostics.saw(line)
                 else:
                     await inbound.send(SessionMessage(message))
         except TooLargeError:
             size = Amount(f"{MOST_MESSAGE_BYTES >> 20} MiB")
-            witness.reason = say("It sent a message of more than {size}.", size=size)
+            diagnostics.reason = say("It sent a message of more than {size}.", size=size)
         except _GONE:
             pass
         else:
-            if not witness.is_leaving:  # else it ends because it was told to
-                witness.reason = await _ending_of(process)
+            if not diagnostics.is_leaving:  # else it ends because it was told to
+                diagnostics.reason = await _ending_of(process)
 
 
 async def lines_of(stream: ByteReceiveStream, most_bytes: int) -> AsyncIterator[bytes]:
@@ -141,7 +141,7 @@ async def _write(
         await inbound.aclose()  # it may be alive, and deaf: whoever waits for an answer must not wait for ever
 
 
-async def _hear(process: Process, witness: Witness, heard: anyio.Event) -> None:
+async def _hear(process: Process, diagnostics: Diagnostics, heard: anyio.Event) -> None:
     """Keep the last lines of its error output. One without an end is kept in pieces."""
     assert process.stderr is not None, "it was started with pipes"
     kept = b""
@@ -150,11 +150,11 @@ async def _hear(process: Process, witness: Witness, heard: anyio.Event) -> None:
             async for chunk in process.stderr:
                 *whole, kept = (kept + chunk).split(b"\n")
                 for line in whole:
-                    witness.saw(line)
+                    diagnostics.saw(line)
                 if len(kept) > 1 << 16:
-                    witness.saw(kept)
+                    diagnostics.saw(kept)
                     kept = b""
-        witness.saw(kept)
+        diagnostics.saw(kept)
     finally:
         heard.set()
 

@@ -8,7 +8,7 @@ MOST_IN_A_LINE = 500  # characters
 
 
 @dataclass(slots=True)
-class Witness:
+class Diagnostics:
     """`reason` and `hint`: why the connection ended, once that is known; `status`: the last one of HTTP from 400 on.
 
     `elsewhere`: where an address led last, if it was not followed; `knows_no_handshake`: the server has the newest
