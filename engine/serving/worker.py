@@ -195,8 +195,9 @@ class Worker:
         watcher = self._watcher if job.is_of_window else None
         if request.tools:  # a client's were prepared before their turn, in another thread
             yield from engine.answer(request, watcher, is_held=not job.is_of_window)
-        else:
-            yield from engine.generate(request.id, engine.prompt_of(request), request.options, watcher)
+            return
+        prompt = engine.prompt_of(request)
+        yield from engine.generate(request.id, prompt, request.options, watcher)
 
     def _unload(self) -> None:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed

@@ -85,7 +85,8 @@ def count_tokens(
     `write` tells how pictures are written, and raises `InputError` for those that cannot be read.
     """
     try:
-        tokens = len(tokenizer.encode_chat(question.chat, question.tools, write(pictures_of(question.chat))))
+        written = write(pictures_of(question.chat))
+        tokens = len(tokenizer.encode_chat(question.chat, question.tools, pictures=written))
     except InputError:
         tokens = 0
     return Counted(question.id, tokens, context_tokens, tuple(len(tokenizer.encode(text)) for text in question.texts))

@@ -101,7 +101,7 @@ class Endless:
     def __init__(self) -> None:
         self.begun, self.over = threading.Event(), threading.Event()
 
-    def encode_chat(self, chat: object, pictures: object) -> list[int]:
+    def encode_chat(self, chat: object, tools: object, pictures: object) -> list[int]:
         self.begun.set()
         assert self.over.wait(PATIENCE_SECONDS)
         return []
