@@ -84,6 +84,7 @@ class WindowWiring(QObject):
         window.conversations.keep_unsent(window.chat_panel.composer, window.chat_panel.view)
         window.chat_panel.follow(window.chat)
         window.chat.tools.follow(window.program.toolbox)
+        window.chat_panel.composer.tools.preferences_wanted.connect(window.program.toolbox.page_wanted)
         window.chat_panel.composer.tray.passed_on.connect(window.open_file)
         window.chat.tools.asked.connect(lambda: QApplication.alert(window))  # which nobody may look at meanwhile
         window.chat.answering_changed.connect(window.status_area.show_answering)

@@ -513,6 +513,11 @@
         </message>
         <message>
             <location filename="../../app/chat/composer/tools_button.py" />
+            <source>Tools in Preferences…</source>
+            <translation>Werkzeuge in den Einstellungen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/composer/tools_button.py" />
             <source>Tools off</source>
             <translation>Werkzeuge aus</translation>
         </message>

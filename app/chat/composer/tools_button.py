@@ -44,6 +44,7 @@ class ToolsButton(QToolButton):
     """Hidden where there are no tools. `chosen` carries all that are to be off, also those that are not there now."""
 
     chosen = Signal(tuple)
+    preferences_wanted = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -100,6 +101,8 @@ class ToolsButton(QToolButton):
                 action.setChecked(full_name(tool) not in self._off)
                 action.setToolTip(tip(tool.description or tool.name))
                 action.toggled.connect(lambda on, tool=tool: self._switch(tool, on))
+        menu.addSeparator()
+        menu.addAction(tr("Tools in Preferences…")).triggered.connect(self.preferences_wanted)
 
     def _switch(self, tool: OfferedTool, on: bool) -> None:
         off = [each for each in map(full_name, self._offered) if each in self._off and each != full_name(tool)]

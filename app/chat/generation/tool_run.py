@@ -110,7 +110,7 @@ class ToolRun(QObject):
         tool = self._on.get(call.function)
         if tool is None:
             return replace(call, state=CallState.FAILED, result=_UNKNOWN.format(name=call.function))
-        return replace(call, server=tool.server, tool=tool.name)
+        return replace(call, server=tool.server, tool=tool.name, description=tool.description)
 
     def _go_on(self) -> None:
         """Make the next call, if nothing and nobody is waited for."""

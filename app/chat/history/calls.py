@@ -53,7 +53,7 @@ class Call:
     `step`: where in the text the model was told the results, that of all calls that it made together; it went on
     behind that. `function`: the tool as models know it; `server` and `tool`: as people do, empty where there is none.
     `arguments`: JSON, as the model wrote it. `result`: text of a server, which is not to be trusted; `seconds`: how
-    long it took.
+    long it took. `description`: what the server says of the tool, while a person is asked; it is not kept.
     """
 
     begin: int
@@ -67,6 +67,7 @@ class Call:
     state: CallState = CallState.WAITING
     result: str = ""
     seconds: float = 0.0
+    description: str = ""
 
     @property
     def title(self) -> str:

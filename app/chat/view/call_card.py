@@ -31,6 +31,7 @@ _MOST_LINES = 18  # of a text that are seen at once
 _FRAME = 14  # pixels above and below a text's lines
 _INDENT = "    "
 _QUICK_SECONDS = 1.0
+_LONGEST_DESCRIPTION = 300  # characters; its rest is in the tooltip
 _STATES = {
     CallState.WRITING: mark("Is being written…"),
     CallState.WAITING: mark("Asks for permission"),
@@ -134,6 +135,7 @@ class CallCard(QFrame):
         self.state = QLabel(self)
         self.state.setObjectName("figure")
         self.question = label("call-question", "", self)
+        self.description = label("figure", "", self)
         self.arguments_title = label("figure", tr("Arguments"), self)
         self.arguments = PlainField(tr("Arguments"), self)
         self.result_title = label("figure", tr("Result"), self)
@@ -171,7 +173,7 @@ class CallCard(QFrame):
         inner = QVBoxLayout(self._details)
         inner.setContentsMargins(8, 0, 0, 6)
         inner.setSpacing(4)
-        asked = (self.question, self.arguments_title, self.arguments, self._buttons)
+        asked = (self.question, self.description, self.arguments_title, self.arguments, self._buttons)
         for widget in (*asked, self.result_title, self.result):
             inner.addWidget(widget)
         column.addWidget(self._details)
@@ -234,8 +236,16 @@ class CallCard(QFrame):
         if arguments:
             told = tr("The model wants to call this tool of the server “{server}” with:")
         self.question.setText(told.format(server=unsteered(call.server)))
+        self._describe(call.description)
         self.arguments.show_text(arguments, zoom)
         self.result.show_text(marked(call.result.rstrip("\r\n")), zoom)
+
+    def _describe(self, description: str) -> None:
+        """What the server says of the tool, in its own words."""
+        words = unsteered(" ".join(description.split()))
+        is_long = len(words) > _LONGEST_DESCRIPTION
+        self.description.setText(f"{words[:_LONGEST_DESCRIPTION]}…" if is_long else words)
+        self.description.setToolTip(tip(words) if is_long else "")
 
     def _show_details(self) -> None:
         call, is_open = self._call, self.header.isChecked()
@@ -246,6 +256,7 @@ class CallCard(QFrame):
         self.header.setToolTip(tip(tr("Hide the details") if is_open else tr("Show arguments and result")))
         has_arguments, has_result = bool(self.arguments.toPlainText()), bool(call.result)
         self.question.setVisible(self._asks)
+        self.description.setVisible(self._asks and bool(self.description.text()))
         self.arguments_title.setVisible(not self._asks and has_arguments)
         self.arguments.setVisible(has_arguments)
         focus = QApplication.focusWidget()

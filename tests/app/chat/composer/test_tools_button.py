@@ -31,13 +31,14 @@ def test_it_says_how_many_are_on_and_hides_where_there_are_none(button: ToolsBut
     assert button.isHidden()
 
 
-def test_each_tool_is_switched_below_its_server_and_the_menu_stays(button: ToolsButton) -> None:
+def test_each_tool_is_switched_below_its_server_and_the_menu_stays(button: ToolsButton, qtbot: QtBot) -> None:
     chosen: list[tuple[str, ...]] = []
     button.chosen.connect(chosen.append)
     menu = button._menu
     menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
     texts = [each.text() for each in menu.actions() if not each.isSeparator()]
-    assert texts == ["All on", "All off", "eyes", "look", "look && see", "numbers", "count"]
+    last = "Tools in Preferences…"
+    assert texts == ["All on", "All off", "eyes", "look", "look && see", "numbers", "count", last]
     switch = next(each for each in menu.actions() if each.text() == "look")
     assert switch.isChecked()
     menu.setActiveAction(switch)
@@ -47,4 +48,6 @@ def test_each_tool_is_switched_below_its_server_and_the_menu_stays(button: Tools
     QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(switch).center())
     menu.actions()[1].trigger()
     assert chosen[1:] == [("gone/tool",), ("gone/tool", "eyes/look", "eyes/look & see", "numbers/count")]
+    with qtbot.waitSignal(button.preferences_wanted):
+        menu.actions()[-1].trigger()
     menu.close()

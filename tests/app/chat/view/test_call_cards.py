@@ -107,6 +107,16 @@ def test_a_card_folds_once_it_was_decided_and_stays_as_a_person_had_it(made: Cal
     assert card.result.isVisible()
 
 
+def test_who_is_asked_reads_what_the_server_says_of_the_tool(made: Callable[..., CallCard]) -> None:
+    card = made(replace(LOOK, description="Looks\n\u202eout. " * 60))
+    assert card.description.isVisible()
+    assert card.description.text().startswith("Looks out. Looks")
+    assert len(card.description.text()) == 301
+    card.show_call(replace(LOOK, state=CallState.DONE, result="waves"), True)
+    assert not card.description.isVisible()
+    assert not made(LOOK).description.isVisible()
+
+
 def test_the_keyboard_stays_at_a_card_that_was_decided(made: Callable[..., CallCard], qtbot: QtBot) -> None:
     card = made(LOOK)
     with qtbot.waitActive(card):
