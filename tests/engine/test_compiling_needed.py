@@ -22,8 +22,8 @@ from engine.loading.pair import open_pair
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import compiling, jobs, layouts
+from engine.model.products.arranged import Joined, Woven
 from engine.model.products.compiling import has_compiler
-from engine.model.products.product import Joined, Woven
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.options import LoadOptions
 

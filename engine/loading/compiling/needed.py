@@ -23,10 +23,11 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.products import jobs
+from engine.model.products.arranged import Alternating, Joined, Woven
 from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import SMALLEST as SMALLEST_MATRIX
-from engine.model.products.product import Alternating, Joined, Product, Stored, Woven
+from engine.model.products.product import Product, Stored
 from engine.model.shape import model_sizes
 from engine.number_types import computed_types, torch_types
 from engine.own_thread import threads_allowed

@@ -17,10 +17,11 @@ from engine.model.products.loops import (
     kernels,
     likeliest,
     pairs,
+    rounded,
     steps,
     whole_numbers,
 )
-from engine.model.products.loops.pointers import floats, integers, octets, shorts, signed_octets
+from engine.model.products.loops.pointers import booleans, floats, integers, octets, shorts, signed_octets
 from engine.model.products.loops.shares import BEGIN, COLUMNS, END, MATRIX, ROWS, WIDTH, X, Y
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
@@ -38,6 +39,35 @@ def spread(place: Any, columns: Any, rows: Any) -> Any:
 @compiled
 def fewer(place: Any, steps: Any) -> Any:
     return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps))
+
+
+@compiled
+def single(place: Any, steps: Any) -> Any:
+    return numba.carray(booleans(place), kernels.BLOCK * len(steps))
+
+
+@compiled
+def _write_byte(x: Any, columns: Any, place: Any, order: Any) -> None:
+    _, steps, sums = spread(place, columns, np.int64(1))
+    line = numba.carray(floats(x), columns)
+    whole_numbers.write_row(line, (single(place, steps), steps, sums), order, np.int64(0), np.int64(1))
+
+
+def _written_byte(share: Any, _matrix: Any) -> None:
+    _write_byte(look(share + 8 * X), look(share + 8 * COLUMNS), look(share + 8 * Y), look(share + 8 * WIDTH))
+
+
+def _written_byte_row(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), steps.STEP)
+    _write_byte(step[1], step[2], step[3], step[4])
+
+
+def _written_bytes(share: Any, _matrix: Any) -> None:
+    columns = look(share + 8 * COLUMNS)
+    size = rounded.bytes_of_a_row(columns)
+    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
+        line = numba.carray(floats(look(share + 8 * X) + 4 * columns * row), columns)
+        rounded.round_row(line, numba.carray(octets(look(share + 8 * Y) + size * row), size))
 
 
 @compiled
@@ -132,11 +162,14 @@ WORKS = {
     "pack": _packed,
     "pairs": _packed_pairs,
     "digits": _written_rows,
+    "byte": _written_byte,
+    "bytes": _written_bytes,
     "copy": _copied,
     "gate pairs": _gated_pairs,
     "mix rows": _mixed_rows,
     "likeliest": _likeliest,
     steps.WITH_LOOPS[steps.DIGITS]: _written_row,
+    steps.WITH_LOOPS[steps.BYTE]: _written_byte_row,
     **steps.LOOPS,
 }
 """By their names; see `loop_for`."""
@@ -149,7 +182,8 @@ def loop_for(work: str) -> int:
     "attention", "narrow attention" (of keys and values in bfloat16) and "attention in pairs": of heads, or parts of
     them, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of x at X into Y,
     see `kernels.pack` and `pairs.pack_wide`; "digits": one to four rows of it, at `WIDTH` whether in fewer ones, and
-    twice their order; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
+    twice their order; "byte": its only row in 8 bits, at `WIDTH` the order; "bytes": rows of it in 8 bits, that lie one
+    behind the other; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
     `MATRIX`. "gate pairs" and "mix rows": see `groups`; "likeliest": of rows of logits, see `likeliest.find`; others
     are steps, see `steps.WITH_LOOPS`.
     """
