@@ -11,7 +11,7 @@ import torch
 
 from engine.errors import InputError
 from engine.loading.pair import words_of_positions
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored, words_of_rounding
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.families.own_products import multiplies_with_linear
@@ -80,7 +80,8 @@ class Question:
     `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
     take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last
     answers.
-    `kv`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits.
+    `kv`, `activations`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits; `is_rounded`:
+    see `ModelNeeds`, where layers stay packed.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -100,6 +101,8 @@ class Question:
     drafts_with_heads: bool = False
     kv: str = "auto"
     kv_form: KvForm | None = None
+    activations: str = "exact"
+    is_rounded: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -113,7 +116,8 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     for form in forms:
         found = _plan_with(target, draft, device, replace(question, kv_form=form))
         if found.fits:
-            return _told(found, words_of_kv(form), words_of_positions(draft, found.context_tokens))
+            rounding = words_of_rounding(question.activations, found.is_rounded)
+            return _told(found, words_of_kv(form), rounding, words_of_positions(draft, found.context_tokens))
         plans.append(found)
     last = replace(question, kv_form=forms[-1])
     shorter = _with_shorter_context(target, draft, device, last, plans[0])
@@ -216,7 +220,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         is_tied = bool(target.config.get("tie_word_embeddings", True))
         is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN
         saved = saved_bytes(target.weights, needs.shape.value_bytes, is_tied) if is_kept else 0
-        needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
+        needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved, is_rounded=question.is_rounded)
     pictures = picture_sizes(target, sizes.hidden, needs.shape.value_bytes, work.context_tokens)
     needs = replace(needs, encoding_bytes=pictures.encoding, feature_bytes=pictures.features)
     return Case(

@@ -34,6 +34,7 @@ class Setup:
     size: str = NONE
     place: str = "device"
     weights: str = AUTO
+    activations: str = "exact"
     cache: str = ""
     threads: int = 2
     is_tight: bool = True
@@ -111,6 +112,7 @@ class Coppice:
             draft=NONE if setup.size == NONE else setup.draft,
             device="cpu",
             weights=setup.weights,
+            activations=setup.activations,
             context_tokens=CONTEXT,
             place=setup.place,  # type: ignore[arg-type]
             force=setup.place == "auto" and setup.is_tight,

@@ -3,7 +3,7 @@
 Those with all outputs of an input side by side have loops of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, overload
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from engine.model.products import arrays, layouts
-from engine.model.products.product import Batch, Product, Stored, stored, times_all
+from engine.model.products.compiling import has_compiler
+from engine.model.products.product import Batch, Product, Stored, native, stored, times_all
 
 MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are decoded
 
@@ -128,6 +129,12 @@ def rounding(product: Product | None) -> Product | None:
     if isinstance(product, Joined | Alternating):
         return type(product)([rounding(matrix) for matrix in product.matrices])
     return Woven(rounding(product.matrix), product.heads) if isinstance(product, Woven) else product
+
+
+def rounds_blocks(kinds: Iterable[str]) -> bool:
+    """Whether rows are multiplied in 8 bits here with GGUF's blocks of one of these types."""
+    found = layouts.ROUNDED & {layouts.BLOCKS.get(kind) for kind in kinds}
+    return bool(found) and has_compiler() and native().rounded.is_able()
 
 
 def outputs(make: Callable[[], Any], shape: Sequence[int], group: int, *tensors: Tensor) -> Outputs | None:

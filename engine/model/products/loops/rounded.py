@@ -35,6 +35,7 @@ from engine.model.products.units.words import (
     with_unit,
     write_rounded,
 )
+from engine.model.products.units.written import BY_TURNS
 from engine.model.products.vectors import fetch, first, fused, last, shifted, splat, spread_half, store, times
 
 TOGETHER = ROWS * GROUPS  # rows of the matrix that are taken apart for all rows of x
@@ -56,9 +57,17 @@ SHAPES: dict[type, Shape] = {
 """Of the layouts that have such a loop."""
 
 
+assert frozenset(SHAPES) == layouts.ROUNDED, "what is loaded is told by these"
+
+
+def is_able() -> bool:
+    """Whether this processor has what these loops are made of."""
+    return has_byte_products()
+
+
 def takes(parts: Any) -> bool:
-    """Whether this processor multiplies rows in 8 bits with matrices of such a layout."""
-    return type(parts) in SHAPES and has_byte_products()
+    """Whether it multiplies rows in 8 bits with matrices of such a layout."""
+    return type(parts) in SHAPES and is_able()
 
 
 @compiled
@@ -349,7 +358,7 @@ def _tile_for(
 
 
 def _codes_of(parts: Any, row: int, block: int, line: Array, i: int) -> Callable[..., None]:  # noqa: ARG001
-    is_by_turns = k_codes.ORDERS[parts.instance_class] == k_codes.BY_TURNS
+    is_by_turns = k_codes.ORDERS[parts.instance_class] == BY_TURNS
     return _codes_by_turns if is_by_turns else _codes_by_units
 
 

@@ -47,19 +47,19 @@ def single(place: Any, steps: Any) -> Any:
 
 
 @compiled
-def _write_byte(x: Any, columns: Any, place: Any, order: Any) -> None:
-    _, steps, sums = spread(place, columns, np.int64(1))
-    line = numba.carray(floats(x), columns)
-    whole_numbers.write_row(line, (single(place, steps), steps, sums), order, np.int64(0), np.int64(1))
+def _write_byte(x: Any, columns: Any, place: Any, order: Any, row: Any, rows: Any) -> None:
+    line, (_, steps, sums) = numba.carray(floats(x), columns), spread(place, columns, rows)
+    whole_numbers.write_row(line, (single(place, steps), steps, sums), order, row, rows)
 
 
 def _written_byte(share: Any, _matrix: Any) -> None:
-    _write_byte(look(share + 8 * X), look(share + 8 * COLUMNS), look(share + 8 * Y), look(share + 8 * WIDTH))
+    x, columns, y = look(share + 8 * X), look(share + 8 * COLUMNS), look(share + 8 * Y)
+    _write_byte(x, columns, y, look(share + 8 * WIDTH), np.int64(0), np.int64(1))
 
 
 def _written_byte_row(place: Any, _matrix: Any) -> None:
     step = numba.carray(integers(place), steps.STEP)
-    _write_byte(step[1], step[2], step[3], step[4])
+    _write_byte(step[1], step[2], step[3], step[4], np.int64(0), np.int64(1))
 
 
 def _written_bytes(share: Any, _matrix: Any) -> None:
