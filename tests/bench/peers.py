@@ -1,8 +1,8 @@
 """Coppice beside llama.cpp (and AirLLM) on the same weights: tokens per second, in memory and from disk, in turns.
 
 python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5]
-    [--shape grown|inflated|mixture]
-    [--chains 4,8,16,32] [--read 768] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--activations exact] [--folder DIR]
+    [--shape grown|inflated|mixture] [--activations exact,int8]
+    [--chains 4,8,16,32] [--read 768] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
     [--files DIR] [--write-only] [--save FILE] [--json]
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the

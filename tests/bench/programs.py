@@ -34,10 +34,10 @@ class Setup:
     size: str = NONE
     place: str = "device"
     weights: str = AUTO
-    activations: str = "exact"
     cache: str = ""
     threads: int = 2
     is_tight: bool = True
+    activations: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)

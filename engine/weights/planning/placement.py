@@ -53,7 +53,7 @@ class Plan:
 
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
-    `few_rows`: see `Rates`; `stays_stored`, `is_rounded`, `kv_form`: see `ModelNeeds`; `context_tokens`: see `Workload`.
+    `few_rows`: see `Rates`; `stays_stored`, `is_rounded`, `kv_form`: `ModelNeeds`; `context_tokens`: see `Workload`.
     `note`: the part of the reason that is about the context. `expected`: seconds of the target's passes by their rows,
     None where the machine was not measured.
     """
