@@ -81,7 +81,7 @@ class Question:
     take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last
     answers.
     `kv`, `activations`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits; `is_rounded`:
-    see `ModelNeeds`, where layers stay packed.
+    see `ModelNeeds`.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -216,11 +216,12 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = with_kv(needs_of(target, sizes, question.weights, device, question.arithmetic), sizes, question.kv_form)
+    needs = replace(needs, is_rounded=question.is_rounded)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         is_tied = bool(target.config.get("tie_word_embeddings", True))
         is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN
         saved = saved_bytes(target.weights, needs.shape.value_bytes, is_tied) if is_kept else 0
-        needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved, is_rounded=question.is_rounded)
+        needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
     pictures = picture_sizes(target, sizes.hidden, needs.shape.value_bytes, work.context_tokens)
     needs = replace(needs, encoding_bytes=pictures.encoding, feature_bytes=pictures.features)
     return Case(

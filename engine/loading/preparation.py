@@ -89,8 +89,8 @@ def words_of_rounding(activations: str, is_rounded: bool) -> str:
         return ""
     if not is_rounded:
         return say(
-            "Nothing is rounded to 8 bits: this is for dense GGUF models whose blocks have whole numbers, in float32 "
-            "on a processor with AVX2."
+            "Nothing is rounded to 8 bits: this is for dense models in GGUF's blocks of whole numbers, in "
+            "float32 on a processor with AVX2."
         )
     return say(
         "What quantised weights are multiplied with is rounded to 8 bits: the text can differ where two tokens are "

@@ -199,7 +199,7 @@ def plan(
         snapshots=kept.snapshots // snapshot if snapshot else 0,
         few_rows=machine.rates.few_rows,
         stays_stored=target.stays_stored,
-        is_rounded=target.is_rounded,
+        is_rounded=target.is_rounded and not arrangement.ready,
         kv_form=target.kv_form,
         context_tokens=work.context_tokens,
     )
