@@ -22,7 +22,7 @@ TOGETHER = " + "  # between pieces of a job that share much of what they call
 SECONDS = {
     "attention in pairs": 5.5, "digits": 3.0, "going": 2.6, "paired": 2.4, "tiled": 2.4, "shorts": 2.1, "whole": 2.1,
     "group": 1.6, "several": 1.6, "attention": 1.1, "narrow attention": 1.1,
-    "bytes": 1.5, "byte": 1.0,
+    "bytes": 2.0,
 }  # fmt: skip
 """About how long the longest jobs take: these are begun first."""
 OTHER_SECONDS = 0.5
@@ -49,7 +49,7 @@ def of_layout(parts: Any, is_narrow: bool, is_rounded: bool = False) -> list[str
     takes_bfloats = is_narrow and loop is not None and native.reads_packed(parts)
     kinds = ["alone", loop.kind if takes_bfloats and loop else "several"]
     if is_rounded and rounded.takes(parts):
-        kinds = ["byte", "bytes"]
+        kinds = ["bytes"]
     elif is_whole and is_narrow:
         kinds += ["short", "shorts"] if together else ["short"]
     elif is_whole and together:
@@ -86,7 +86,7 @@ def _of_rows(loop: BfloatLoop | None) -> list[str]:
 
 def of_rounding() -> list[str]:
     """What rows need that are multiplied in 8 bits."""
-    return ["byte + byte of a row", "bytes"]
+    return ["bytes + bytes of a row"]
 
 
 def of_measuring(is_narrow: bool) -> list[str]:

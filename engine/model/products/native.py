@@ -63,7 +63,7 @@ def told(parts: Any) -> Array:
     return np.array(found, np.int64)
 
 
-OF_ALL = frozenset({"alone", "short", "several", "whole", "shorts", "byte", "bytes"})
+OF_ALL = frozenset({"alone", "short", "several", "whole", "shorts", "bytes"})
 _loops: dict[tuple[Any, ...], Any] = {}
 
 
@@ -117,13 +117,6 @@ def _one_whole_row(share: Any, matrix: Any) -> None:
 
 def _one_short_row(share: Any, matrix: Any) -> None:
     x = _written_short(look(share + 8 * X), look(share + 8 * COLUMNS), (0,))
-    y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
-    whole_numbers.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-def _one_byte_row(share: Any, matrix: Any) -> None:
-    _, steps, sums = works.spread(look(share + 8 * X), look(share + 8 * COLUMNS), 1)
-    x = works.single(look(share + 8 * X), steps), steps, sums, (0,)
     y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
     whole_numbers.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
@@ -203,21 +196,16 @@ def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
     return np.array(lines, np.int64)
 
 
-def bytes_of_rounded(rows: int, columns: int) -> int:
-    """How much so many rows of x take that are rounded to 8 bits."""
-    return whole_numbers.bytes_of_a_row(columns) if rows == 1 else rows * rounded.bytes_of_a_row(columns)
-
-
-def rounding(jobs: Sequence[tuple[int, int, int, int, int]]) -> Array:
+def rounding(jobs: Sequence[tuple[int, int, int, int]]) -> Array:
     """Lines of shares that round rows of x to 8 bits, a line for a few of them.
 
-    `jobs`: the addresses where rows lie and where they are written to, how many they are, their columns, and the order
-    of one row alone. Where they are written begins at a line, and has room for `bytes_of_rounded`.
+    `jobs`: the addresses where rows lie and where they are written to, how many they are, and their columns. Where they
+    are written begins at a line, and has room for as many times `rounded.bytes_of_a_row`.
     """
-    works_of = works.loop_for("byte"), works.loop_for("bytes")
+    loop = works.loop_for("bytes")
     lines = [
-        (works_of[rows > 1], 0, x, place, rows, columns, 0, order, row, min(row + ROUNDED_TOGETHER, rows))
-        for x, place, rows, columns, order in jobs
+        (loop, 0, x, place, rows, columns, 0, 0, row, min(row + ROUNDED_TOGETHER, rows))
+        for x, place, rows, columns in jobs
         for row in range(0, rows, ROUNDED_TOGETHER)
     ]
     return np.array(lines, np.int64)
@@ -232,7 +220,7 @@ def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
     A row that is alone is read as `digits` writes it where `whole_numbers.order_of` says how, a "short" one in fewer
-    digits, and so are two to four, "whole" or "shorts"; rows in 8 bits, "byte" or "bytes", as `rounding` writes them;
+    digits, and so are two to four, "whole" or "shorts"; rows in 8 bits, "bytes", as `rounding` writes them;
     rows of bfloat16 as `bfloat_loop` arranges
     them, and several rows as `kernels.pack` does where `reads_packed`.
     """
@@ -252,7 +240,6 @@ def loop_of(parts: Any, kind: str) -> int:
             "several": several,
             "whole": _whole_rows,
             "shorts": _short_rows,
-            "byte": _one_byte_row,
             "bytes": _byte_rows,
             "tiled": _tiled_rows,
             "paired": _paired_rows,

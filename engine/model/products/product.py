@@ -27,7 +27,7 @@ SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by tor
 LINE = 64  # bytes of a line of the cache, where rows of x begin that loops read
 ROOM = 1 << 17  # bytes for several of these
 KINDS = ("", "whole"), ("short", "shorts")  # of loops for whole numbers: of one row or more, of float32 or bfloat16
-OF_BYTES = "byte", "bytes"  # of loops for rows that are rounded to 8 bits, one or more
+OF_BYTES = "bytes"  # of the loop for rows that are rounded to 8 bits
 MOST_ROUNDED_ROWS = 64  # of these at a time, about
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
@@ -74,7 +74,7 @@ class Batch:
         self._free, self._left = 0, 0  # of the newest room: where it goes on, and for how many bytes
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
         self._digits: dict[tuple[int, int, int, int, bool], int] = {}  # in whole numbers, by order and digits, too
-        self._rounded: dict[tuple[int, int, int, int], int] = {}  # in 8 bits, by order
+        self._rounded: dict[tuple[int, int, int], int] = {}  # in 8 bits
 
     def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
         """Where x lies as a loop for bfloat16 reads it; made once for all that are handed the same x."""
@@ -128,8 +128,7 @@ class Batch:
         for matrix, x, y, rows, width, is_narrow in self._products:
             place, kind, order = x, "", matrix.order_of(rows)
             if matrix.is_rounded:
-                place = self._place_of_rounded(x, rows, matrix.columns, matrix.rounded_order(rows))
-                kind = OF_BYTES[rows > 1]
+                place, kind = self._place_of_rounded(x, rows, matrix.columns), OF_BYTES
             elif order is not None:
                 place = self._place_of_digits(x, rows, matrix.columns, order, is_narrow)
                 kind = KINDS[is_narrow][rows > 1]
@@ -156,11 +155,11 @@ class Batch:
             self._digits[key] = self._room(rows * native().whole_numbers.bytes_of_a_row(columns))
         return self._digits[key]
 
-    def _place_of_rounded(self, x: int, rows: int, columns: int, order: int) -> int:
+    def _place_of_rounded(self, x: int, rows: int, columns: int) -> int:
         """The same of rows in 8 bits."""
-        key = x, rows, columns, order
+        key = x, rows, columns
         if key not in self._rounded:
-            self._rounded[key] = self._room(native().bytes_of_rounded(rows, columns))
+            self._rounded[key] = self._room(rows * native().rounded.bytes_of_a_row(columns))
         return self._rounded[key]
 
     def _room(self, count: int) -> int:
@@ -268,12 +267,6 @@ class Stored:
         if self.is_rounded:
             return None
         return self.order if native().whole_numbers.takes(rows, self.columns) else None
-
-    def rounded_order(self, rows: int) -> int:
-        """In which order rows are written that are rounded; one row's is that of `order`."""
-        order = self.order if rows == 1 else 0
-        assert order is not None, "loops for rounded rows are of layouts that have one for whole numbers"
-        return order
 
     def rounding(self) -> "Stored":
         """The same matrix with rows rounded to 8 bits where there is a loop for that; else itself."""

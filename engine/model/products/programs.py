@@ -19,7 +19,7 @@ from engine.own_thread import computes_alone, threads_allowed
 
 LINE = 16  # numbers of a line of the cache, at which parts of the room begin
 WORTH_SPREADING = 1 << 16  # numbers of a gate that threads share: one takes some fifty microseconds for them
-AS_KIND = frozenset({PAIRS.kind, "short", "shorts", "whole", *OF_BYTES})  # how rows lie: also the name of their loop
+AS_KIND = frozenset({PAIRS.kind, "short", "shorts", "whole", OF_BYTES})  # how rows lie: also the name of their loop
 ROOM_NUMBERS = 1 << 20  # of the first room
 
 
@@ -118,7 +118,7 @@ class Steps:
     def _kind(matrix: Stored, rows: int, is_narrow: bool) -> tuple[str, int]:
         """How rows lie that a matrix is multiplied with, "" for as they are; and in which order, see `Stored.order`."""
         if matrix.is_rounded:
-            return OF_BYTES[rows > 1], matrix.rounded_order(rows)
+            return OF_BYTES, 0
         order = matrix.order_of(rows)
         if order is not None:
             names = ("short", "shorts") if is_narrow else ("digits", "whole")
@@ -154,8 +154,8 @@ class Steps:
             return x.data_ptr()
         if name in {"digits", "short"}:
             return self.in_whole_numbers(x, room, order, is_short=name == "short")[0]
-        if name in OF_BYTES:
-            return self._in_bytes(x, room, order)
+        if name == OF_BYTES:
+            return self._in_bytes(x, room)
         if name in {"shorts", "whole"}:
             return self._in_digits(x, room, order, is_short=name == "shorts")
         is_paired = name == PAIRS.kind
@@ -173,14 +173,14 @@ class Steps:
         self.share(lines, (x, written))
         return written.data_ptr()
 
-    def _in_bytes(self, x: Tensor, room: Room, order: int) -> int:
+    def _in_bytes(self, x: Tensor, room: Room) -> int:
         """Where rows of x [rows, columns] lie rounded to 8 bits."""
         rows, columns = x.shape
-        written = room.take(-(-native().bytes_of_rounded(rows, columns) // 4))
+        written = room.take(rows * native().rounded.bytes_of_a_row(columns) // 4)
         if rows == 1:
-            self.add(native().steps.BYTE, x, columns, written, order)
+            self.add(native().steps.BYTES, x, columns, written)
         else:
-            self.share(native().rounding([(x.data_ptr(), written.data_ptr(), rows, columns, order)]), (x, written))
+            self.share(native().rounding([(x.data_ptr(), written.data_ptr(), rows, columns)]), (x, written))
         return written.data_ptr()
 
     def in_whole_numbers(self, x: Tensor, room: Room, order: int, is_short: bool) -> list[int]:

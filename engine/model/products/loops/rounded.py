@@ -2,8 +2,8 @@
 
 As llama.cpp multiplies: of every 256 numbers of x each is rounded to 127 steps of the largest one, so that products
 are those of bytes. A block of eight rows of the matrix is taken apart once for all rows of x, see `words`. What a row
-of x is rounded to depends on it alone, and its sums are made in the same order whichever rows are beside it. One row
-alone has a faster loop, `whole_numbers` with one digit: of the same digits, whose sums float32 rounds otherwise.
+of x is rounded to depends on it alone, and its sums are made in the same order whichever rows are beside it. So it has
+the same bits alone, where each row of the matrix is multiplied as it is taken apart.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from engine.model.products.layouts import UNIT, Array
 from engine.model.products.loops.kernels import BLOCK, LINE, copy
 from engine.model.products.units import by_layout, k_codes, unit_codes
 from engine.model.products.units.digits import has_byte_products
+from engine.model.products.units.lines import add_lines, store_sums
 from engine.model.products.units.words import (
     BLOCK_BYTES,
     CODES,
@@ -95,6 +96,44 @@ def multiply(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
 
     x: bytes, the rows one behind the other.
     """
+    if len(y) == 1:
+        _multiply_one(parts, x, y[0], begin, end)
+    else:
+        _multiply_several(parts, x, y, begin, end)
+
+
+@compiled
+def _multiply_one(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
+    """The same of one row, into y [all rows and more]."""
+    size, whole = _line_bytes(parts), _whole_blocks(parts)
+    memory = np.empty(2 * ROWS * size + ROWS * REGISTER + LINE, np.uint8)
+    turned = ROWS * size + -(memory.ctypes.data + ROWS * size) % LINE
+    found, sums = turned + ROWS * size, np.empty(ROWS, np.float32)
+    for row in range(begin, end, ROWS):
+        sums[:] = 0
+        for block in range(len(x) // BLOCK_BYTES):
+            i = BLOCK_BYTES * block
+            if block < whole:
+                _write_lines(parts, row, end, block, memory)
+            else:
+                _write_rest(parts, row, end, block, memory)
+            for each in range(ROWS):
+                _store_sums(parts, memory, each * size, x, i, memory, found + REGISTER * each)
+            for at in range(CODE_BYTES, size, REGISTER):
+                turn(memory, at, size, memory, turned + ROWS * at)
+            _add_lines(parts, memory, turned, x, i, memory, found, sums, 0)
+        copy_to(sums, y, row, min(ROWS, end - row))
+
+
+@compiled
+def copy_to(sums: Array, y: Array, row: int, count: int) -> None:
+    """So many sums to y, from a row on."""
+    for each in range(count):
+        y[row + each] = sums[each]
+
+
+@compiled
+def _multiply_several(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
     rows, size = len(y), _line_bytes(parts)
     step = len(x) // rows
     memory = np.empty(ROWS * size + TOGETHER * size + 2 * LINE, np.uint8)
@@ -106,28 +145,22 @@ def multiply(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
             for group in range(GROUPS):
                 first_row, place = row + ROWS * group, turned + ROWS * size * group
                 if block < whole:
-                    _take_apart(parts, first_row, end, block, memory, place)
+                    _write_lines(parts, first_row, end, block, memory)
                 else:
-                    _take_rest_apart(parts, first_row, end, block, memory, place)
+                    _write_rest(parts, first_row, end, block, memory)
+                for at in range(0, size, REGISTER):
+                    turn(memory, at, size, memory, place + ROWS * at)
             _multiply_block(parts, memory, turned, x, BLOCK_BYTES * block, step, sums, rows)
         for r in range(rows):
-            for each in range(min(TOGETHER, end - row)):
-                y[r, row + each] = sums[TOGETHER * r + each]
+            copy_to(sums[TOGETHER * r :], y[r], row, min(TOGETHER, end - row))
 
 
 @compiled
-def _take_apart(parts: Any, row: int, end: int, block: int, memory: Array, place: int) -> None:
-    """Write a block of eight rows of the matrix, turned, to a place behind the memory's first lines."""
+def _write_lines(parts: Any, row: int, end: int, block: int, memory: Array) -> None:
+    """Take a block of eight rows of the matrix apart, one behind the other."""
     size, distance = _line_bytes(parts), TOGETHER * by_layout.bytes_of_a_row(parts)
     for each in range(ROWS):
         _write_line(parts, min(row + each, end - 1), block, distance, memory, each * size)
-    _turn_all(memory, size, place)
-
-
-@compiled
-def _turn_all(memory: Array, size: int, place: int) -> None:
-    for at in range(0, size, REGISTER):
-        turn(memory, at, size, memory, place + ROWS * at)
 
 
 @compiled
@@ -154,8 +187,20 @@ def _whole_blocks(parts: Any) -> int:
     raise NotImplementedError
 
 
-def _take_rest_apart(parts: Any, row: int, end: int, block: int, memory: Array, place: int) -> None:
-    """The same as `_take_apart` of what is left of rows behind their last full block."""
+def _write_rest(parts: Any, row: int, end: int, block: int, memory: Array) -> None:
+    """The same as `_write_lines` of what is left of rows behind their last full block."""
+    raise NotImplementedError
+
+
+def _store_sums(parts: Any, line: Array, place: int, x: Array, i: int, sums: Array, at: int) -> None:
+    """See `lines.store_sums`."""
+    raise NotImplementedError
+
+
+def _add_lines(
+    parts: Any, memory: Array, place: int, x: Array, i: int, sums: Array, at: int, y: Array, to: int
+) -> None:
+    """See `lines.add_lines`."""
     raise NotImplementedError
 
 
@@ -299,7 +344,29 @@ def _tile_of(shape: Shape) -> Callable[..., None]:
     return tile
 
 
-_TILES = {shape: _tile_of(shape) for shape in set(SHAPES.values())}
+def _sums_of(shape: Shape) -> Callable[..., None]:
+    store_one = store_sums(shape)
+
+    def sums_of(parts: Any, line: Array, place: int, x: Array, i: int, sums: Array, at: int) -> None:  # noqa: ARG001
+        store_one(line, place, x, i, sums, at)
+
+    return sums_of
+
+
+def _lines_of(shape: Shape) -> Callable[..., None]:
+    add = add_lines(shape)
+
+    def lines(
+        parts: Any, memory: Array, place: int, x: Array, i: int, sums: Array, at: int, y: Array, to: int  # noqa: ARG001
+    ) -> None:  # fmt: skip
+        add(memory, place, x, i, sums, at, y, to)
+
+    return lines
+
+
+_TILES, _SUMS, _LINES = (
+    {shape: make(shape) for shape in set(SHAPES.values())} for make in (_tile_of, _sums_of, _lines_of)
+)
 
 
 def _blocks_of_a_k_type(parts: Any) -> int:
@@ -310,16 +377,15 @@ def _blocks_of_units(parts: Any) -> int:
     return unit_codes.whole_blocks(parts)
 
 
-def _no_rest(parts: Any, row: int, end: int, block: int, memory: Array, place: int) -> None:
+def _no_rest(parts: Any, row: int, end: int, block: int, memory: Array) -> None:
     pass
 
 
-def _rest_of_units(parts: Any, row: int, end: int, block: int, memory: Array, place: int) -> None:
+def _rest_of_units(parts: Any, row: int, end: int, block: int, memory: Array) -> None:
     rests, size = unit_codes.room_for(parts, 1), _line_bytes(parts)
     for each in range(ROWS):
         unit_codes.copy_rest(parts, min(row + each, end - 1), block, rests, 0)
         _write_units(parts, unit_codes.rest_of(rests, 0), 0, memory, each * size)
-    _turn_all(memory, size, place)
 
 
 def _is_k_type(parts: Any) -> bool:
@@ -339,9 +405,7 @@ def _whole_blocks_of(parts: Any) -> Callable[[Any], int]:
     return _blocks_of_a_k_type if _is_k_type(parts) else _blocks_of_units
 
 
-def _taking_rest(
-    parts: Any, row: int, end: int, block: int, memory: Array, place: int  # noqa: ARG001
-) -> Callable[..., None]:  # fmt: skip
+def _writing_rest(parts: Any, row: int, end: int, block: int, memory: Array) -> Callable[..., None]:  # noqa: ARG001
     return _no_rest if _is_k_type(parts) else _rest_of_units
 
 
@@ -355,6 +419,18 @@ def _tile_for(
     parts: Any, memory: Array, place: int, x: Array, i: int, step: int, sums: Array, at: int, rows: Any  # noqa: ARG001
 ) -> Callable[..., None]:  # fmt: skip
     return _TILES[SHAPES[parts.instance_class]]
+
+
+def _sums_for(
+    parts: Any, line: Array, place: int, x: Array, i: int, sums: Array, at: int  # noqa: ARG001
+) -> Callable[..., None]:  # fmt: skip
+    return _SUMS[SHAPES[parts.instance_class]]
+
+
+def _lines_for(
+    parts: Any, memory: Array, place: int, x: Array, i: int, sums: Array, at: int, y: Array, to: int  # noqa: ARG001
+) -> Callable[..., None]:  # fmt: skip
+    return _LINES[SHAPES[parts.instance_class]]
 
 
 def _codes_of(parts: Any, row: int, block: int, line: Array, i: int) -> Callable[..., None]:  # noqa: ARG001
@@ -372,7 +448,9 @@ def _scales_of(parts: Any, source: Any, block: int, line: Array, i: int) -> Call
 
 overload(_line_bytes)(_line_bytes_of)
 overload(_whole_blocks)(_whole_blocks_of)
-overload(_take_rest_apart)(_taking_rest)
+overload(_write_rest)(_writing_rest)
+overload(_store_sums)(_sums_for)
+overload(_add_lines)(_lines_for)
 overload(_write_line)(_writing)
 overload(_tile)(_tile_for)
 overload(_store_codes)(_codes_of)

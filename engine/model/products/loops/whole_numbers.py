@@ -8,8 +8,7 @@ float32. Where every unit has a scale of its own, sums of eight products do. x i
 
 Where a network computes in bfloat16, x is written in two digits: rounded to 2**-15, far less than its numbers are.
 
-One row may be rounded to one digit, where somebody asks for that: to the digits that `rounded` writes of it, which
-multiplies several rows so. llama.cpp always does; its text is another one than the target's.
+llama.cpp multiplies so too, with x in 8 bits; its text is another one than the target's.
 """
 
 from collections.abc import Callable
@@ -27,12 +26,9 @@ from engine.model.products.units import by_layout, k_codes, unit_codes
 from engine.model.products.units.digits import (
     DIGITS,
     FEWER_DIGITS,
-    LARGEST,
     ONE,
-    ONE_DIGIT,
     ONE_OF_FEWER,
     PAIR,
-    TINY,
     adds_products,
     factors_of,
     has_byte_products,
@@ -59,16 +55,12 @@ from engine.model.products.units.written import (
     BY_UNITS,
     FOUR,
     half_total,
-    magnitude,
     power,
     write_by_halves,
     write_by_units,
     write_fewer_by_halves,
     write_fewer_by_units,
     write_fewer_woven,
-    write_one_by_halves,
-    write_one_by_units,
-    write_one_woven,
     write_woven,
 )
 from engine.model.products.vectors import fetch
@@ -79,6 +71,7 @@ FARTHER = 12288  # bytes that memory is asked for before they are multiplied, at
 MOST_ROWS = 4  # where processors add up products of 64 bytes
 MOST_TOGETHER = 8192  # numbers of more than two rows: their digits are read for each row of the matrix, from the caches
 RESTS = 16  # rows whose last blocks are copied, if these are not full
+TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
 Rows = tuple[Array, Array, Array, tuple[int, ...]]
@@ -111,17 +104,12 @@ def bytes_of_a_row(columns: int) -> int:
 
 
 def count_of(digits: Array) -> int:
-    """In how many digits numbers are written: numba has three as bytes without a sign, two with one, one as bool."""
+    """In how many digits numbers are written: three are bytes without a sign for numba, two with one."""
     raise NotImplementedError
 
 
 def _one(digits: Array) -> Any:
-    """What the largest power of two in a block becomes, or its largest number."""
-    raise NotImplementedError
-
-
-def _most(line: Array, i: int, digits: Array) -> Any:
-    """That power of two, or that number, of a unit."""
+    """What the largest power of two in a block becomes."""
     raise NotImplementedError
 
 
@@ -145,9 +133,9 @@ def write_row(line: Array, x: Any, order: int, row: int, rows: int) -> None:
     """One of so many rows x, float32 [columns], as the loops read it, in an order of `written`.
 
     x: digits, uint8 [3 x rows x 256 x blocks], of as many blocks as there are with one that is not full, or int8 [2 x
-    ...], or bool [...], which stand for bytes with a sign; of all rows in turns: two units at a time, or four. Steps,
-    float32 [blocks x rows], what a block's whole numbers are multiplied by. And sums, float32 [3 x 8 x blocks x rows],
-    of units, eight of each row in turns, and behind them of halves.
+    ...], of all rows in turns: two units at a time, or four. Steps, float32 [blocks x rows], what a block's whole
+    numbers are multiplied by. And sums, float32 [3 x 8 x blocks x rows], of units, eight of each row in turns, and
+    behind them of halves.
     """
     for block in range(len(x[1]) // rows):
         some, begin = line, BLOCK * block
@@ -163,7 +151,7 @@ def _write_block(line: Array, begin: int, block: int, x: Any, order: int, row: i
     digits, steps, sums = x
     one = np.float32(0)
     for unit in range(UNITS):
-        one = max(one, _most(line, begin + UNIT * unit, digits))
+        one = max(one, power(line, begin + UNIT * unit))
     step = np.float32(0) if one < TINY else one / _one(digits)
     inverse = np.float32(0) if one < TINY else _one(digits) / one
     steps[block * rows + row] = step
@@ -259,10 +247,6 @@ def _with_blocks(parts: Any, line: Any, first: int, count: int, x: Rows, ahead: 
     return found, offset
 
 
-def _single(digits: Array) -> int:  # noqa: ARG001  # numba looks at names
-    return ONE_DIGIT
-
-
 def _three(digits: Array) -> int:  # noqa: ARG001  # numba looks at names
     return DIGITS
 
@@ -277,18 +261,6 @@ def _one_of_three(digits: Array) -> Any:  # noqa: ARG001
 
 def _one_of_two(digits: Array) -> Any:  # noqa: ARG001
     return ONE_OF_FEWER
-
-
-def _one_of_one(digits: Array) -> Any:  # noqa: ARG001
-    return np.float32(LARGEST)
-
-
-def _power_of_a_unit(line: Array, i: int, digits: Array) -> Any:  # noqa: ARG001
-    return power(line, i)
-
-
-def _largest_of_a_unit(line: Array, i: int, digits: Array) -> Any:  # noqa: ARG001
-    return magnitude(line, i)
 
 
 def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
@@ -311,16 +283,6 @@ def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order
         write_fewer_woven(line, i, factor, digits, begin, gap)
 
 
-def _write_one(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
-    begin, gap = _places(pair, order, ONE_DIGIT, row, rows)
-    if order in (BY_UNITS, BY_TURNS):  # numba compiles hashing for a set
-        write_one_by_units(line, i, factor, digits, begin, gap)
-    elif order == BY_HALVES:
-        write_one_by_halves(line, i, factor, digits, begin, gap)
-    else:
-        write_one_woven(line, i, factor, digits, begin, gap)
-
-
 @compiled
 def _places(pair: int, order: int, count: int, row: int, rows: int) -> tuple[int, int]:
     """Where the lowest digits of two units' first half begin, and how far behind those of the second one do."""
@@ -340,10 +302,6 @@ def _together(parts: Any, whole: Any, digits: Array, rows: Any) -> Any:  # noqa:
     return eight_sums(two_digits(whole[0], whole[1], rows), rows)
 
 
-def _alone(parts: Any, whole: Any, digits: Array, rows: Any) -> Any:  # noqa: ARG001
-    return eight_sums(whole[0], rows)
-
-
 def _fours_of(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:  # noqa: ARG001
     return fours(codes[0], codes[1], digits, four, rows)
 
@@ -356,26 +314,18 @@ def _is_three(digits: Any) -> bool:
     return bool(digits.dtype is types.uint8)
 
 
-def _is_one(digits: Any) -> bool:
-    return bool(digits.dtype is types.boolean)
-
-
 def _count_of(digits: Array) -> Callable[..., int]:
-    return _single if _is_one(digits) else _three if _is_three(digits) else _two
+    return _three if _is_three(digits) else _two
 
 
 def _one_of(digits: Array) -> Callable[..., Any]:
-    return _one_of_one if _is_one(digits) else _one_of_three if _is_three(digits) else _one_of_two
-
-
-def _most_of(line: Array, i: int, digits: Array) -> Callable[..., Any]:  # noqa: ARG001
-    return _largest_of_a_unit if _is_one(digits) else _power_of_a_unit
+    return _one_of_three if _is_three(digits) else _one_of_two
 
 
 def _writing(
     line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int  # noqa: ARG001
 ) -> Callable[..., None]:  # fmt: skip
-    return _write_one if _is_one(digits) else _write_three if _is_three(digits) else _write_two
+    return _write_three if _is_three(digits) else _write_two
 
 
 def _adding_fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Callable[..., Any]:  # noqa: ARG001
@@ -383,15 +333,12 @@ def _adding_fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -
 
 
 def _of_digits_of(parts: Any, whole: Any, digits: Array, rows: Any) -> Callable[..., Any]:  # noqa: ARG001
-    if _is_one(digits):
-        return _alone
     is_small = parts.instance_class in k_codes.SMALL and not _is_three(digits)
     return _together if is_small else _separate
 
 
 overload(count_of)(_count_of)
 overload(_one)(_one_of)
-overload(_most)(_most_of)
 overload(_write)(_writing)
 overload(_of_digits)(_of_digits_of)
 overload(_fours)(_adding_fours)

@@ -21,7 +21,7 @@ from engine.model.products.loops import (
     steps,
     whole_numbers,
 )
-from engine.model.products.loops.pointers import booleans, floats, integers, octets, shorts, signed_octets
+from engine.model.products.loops.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.loops.shares import BEGIN, COLUMNS, END, MATRIX, ROWS, WIDTH, X, Y
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
@@ -41,25 +41,10 @@ def fewer(place: Any, steps: Any) -> Any:
     return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps))
 
 
-@compiled
-def single(place: Any, steps: Any) -> Any:
-    return numba.carray(booleans(place), kernels.BLOCK * len(steps))
-
-
-@compiled
-def _write_byte(x: Any, columns: Any, place: Any, order: Any, row: Any, rows: Any) -> None:
-    line, (_, steps, sums) = numba.carray(floats(x), columns), spread(place, columns, rows)
-    whole_numbers.write_row(line, (single(place, steps), steps, sums), order, row, rows)
-
-
-def _written_byte(share: Any, _matrix: Any) -> None:
-    x, columns, y = look(share + 8 * X), look(share + 8 * COLUMNS), look(share + 8 * Y)
-    _write_byte(x, columns, y, look(share + 8 * WIDTH), np.int64(0), np.int64(1))
-
-
 def _written_byte_row(place: Any, _matrix: Any) -> None:
     step = numba.carray(integers(place), steps.STEP)
-    _write_byte(step[1], step[2], step[3], step[4], np.int64(0), np.int64(1))
+    line, size = numba.carray(floats(step[1]), step[2]), rounded.bytes_of_a_row(step[2])
+    rounded.round_row(line, numba.carray(octets(step[3]), size))
 
 
 def _written_bytes(share: Any, _matrix: Any) -> None:
@@ -162,14 +147,13 @@ WORKS = {
     "pack": _packed,
     "pairs": _packed_pairs,
     "digits": _written_rows,
-    "byte": _written_byte,
     "bytes": _written_bytes,
     "copy": _copied,
     "gate pairs": _gated_pairs,
     "mix rows": _mixed_rows,
     "likeliest": _likeliest,
     steps.WITH_LOOPS[steps.DIGITS]: _written_row,
-    steps.WITH_LOOPS[steps.BYTE]: _written_byte_row,
+    steps.WITH_LOOPS[steps.BYTES]: _written_byte_row,
     **steps.LOOPS,
 }
 """By their names; see `loop_for`."""
@@ -182,8 +166,8 @@ def loop_for(work: str) -> int:
     "attention", "narrow attention" (of keys and values in bfloat16) and "attention in pairs": of heads, or parts of
     them, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of x at X into Y,
     see `kernels.pack` and `pairs.pack_wide`; "digits": one to four rows of it, at `WIDTH` whether in fewer ones, and
-    twice their order; "byte": its only row in 8 bits, at `WIDTH` the order; "bytes": rows of it in 8 bits, that lie one
-    behind the other; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
+    twice their order; "bytes": rows of it in 8 bits, that lie one behind the
+    other; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
     `MATRIX`. "gate pairs" and "mix rows": see `groups`; "likeliest": of rows of logits, see `likeliest.find`; others
     are steps, see `steps.WITH_LOOPS`.
     """

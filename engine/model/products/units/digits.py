@@ -1,9 +1,9 @@
 """Vector operations for products in whole numbers: codes of a byte each times numbers of 24 bits, exactly.
 
-A number is written in three digits to the base 256, each a byte with a sign, in two, or rounded to one. One instruction
-multiplies codes without a sign by digits and adds two products at a time, which have room in 16 bits, as codes are at
-most 63. The next one multiplies these by factors of up to 8 bits and adds two again: sums of 256 numbers have room in
-32 bits. Whole numbers may be added in any order: bits are the same for registers of 32 and of 64 bytes.
+A number is written in three digits to the base 256, each a byte with a sign, or in two. One instruction multiplies
+codes without a sign by digits and adds two products at a time, which have room in 16 bits, as codes are at most 63. The
+next one multiplies these by factors of up to 8 bits and adds two again: sums of 256 numbers have room in 32 bits. Whole
+numbers may be added in any order: bits are the same for registers of 32 and of 64 bytes.
 """
 
 from functools import lru_cache, reduce
@@ -32,10 +32,8 @@ from engine.model.products.building import (
 )
 from engine.model.products.vectors import filled, looked_up
 
-DIGITS, FEWER_DIGITS, ONE_DIGIT = 3, 2, 1
+DIGITS, FEWER_DIGITS = 3, 2
 ONE, ONE_OF_FEWER = np.float32(1 << 22), np.float32(1 << 14)  # what `power` of a unit's numbers becomes
-LARGEST = 127  # digit, and what the largest number of a block becomes where it is the only one
-TINY = 2.0**-100  # the largest number of a block that counts as zeros
 ROOM = 1.0078125  # numbers are less than twice of that by this: so the highest digit has room in a byte
 PAIR = 2 * MANY  # codes of two units
 PAIR_OF_BYTES = Vector("SixtyFourBytes", ir.VectorType(I8, PAIR))

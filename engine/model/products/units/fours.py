@@ -35,7 +35,7 @@ from engine.model.products.building import (
     with_arguments,
 )
 from engine.model.products.units.digits import (
-    DIGITS,
+    FEWER_DIGITS,
     PAIR,
     PAIR_OF_BYTES,
     adds_products,
@@ -210,7 +210,7 @@ def fours_of(builder: Any, codes: Sequence[Any], place: Any, count: int, is_wide
         [builder.load(builder.gep(place, [ir.Constant(I32, 2 * digit + half)]), align=1) for half in range(2)]
         for digit in range(count)
     ]
-    if not is_wide or count < DIGITS:
+    if not is_wide or count == FEWER_DIGITS:
         return builder.sitofp(_whole(builder, codes, digits), SIXTEEN_NUMBERS.llvm)
     low, high = (  # together they would take more than 32 bits
         builder.sitofp(_whole(builder, codes, some), SIXTEEN_NUMBERS.llvm) for some in (digits[:1], digits[1:])

@@ -30,7 +30,6 @@ from engine.model.products.building import (
 from engine.model.products.units.digits import (
     DIGITS,
     FEWER_DIGITS,
-    ONE_DIGIT,
     PAIR,
     PAIR_OF_BYTES,
     SUMS,
@@ -97,8 +96,8 @@ def _fours(is_wide: bool) -> Any:
 
 
 def _digits_of(array: Any) -> int:
-    """In how many digits numbers are written: numba has three as bytes without a sign, two with one, one as bool."""
-    return {types.uint8: DIGITS, types.int8: FEWER_DIGITS, types.boolean: ONE_DIGIT}[array.dtype]
+    """In how many digits numbers are written: three are bytes without a sign for numba, two with one."""
+    return DIGITS if array.dtype is types.uint8 else FEWER_DIGITS
 
 
 fours, wide_fours = _fours(is_wide=False), _fours(is_wide=True)

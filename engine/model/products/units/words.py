@@ -33,7 +33,7 @@ from engine.model.products.building import (
     undefined,
     united,
 )
-from engine.model.products.units.digits import LARGEST, PAIR_OF_BYTES, SIXTEEN_SHORTS, TINY
+from engine.model.products.units.digits import PAIR_OF_BYTES, SIXTEEN_SHORTS
 from engine.model.products.units.fields import EIGHT_WORDS
 
 ROWS = 8  # of the matrix, whose words fill a register
@@ -41,7 +41,9 @@ WORD, WORDS, UNITS = 4, 8, 8  # bytes of a word, words of a unit, units of a blo
 REGISTER = 32  # bytes
 CODES = UNITS * WORDS * REGISTER  # bytes that the codes of eight rows take
 GROUPS = 2  # registers of eight rows each that are multiplied with the same digits
-_SHORTS = SIXTEEN_SHORTS.llvm
+SHORTS = SIXTEEN_SHORTS.llvm
+LARGEST = 127  # digit
+TINY = 2.0**-100  # the largest number of a block that counts as zeros
 
 # Where in what is written of a block of x, see `rounded`, its parts begin, in bytes.
 HALF_LANES, UNIT_LANES, UNIT_SUMS, HALF_SUMS, STEP, BLOCK_BYTES = 256, 320, 352, 384, 448, 480
@@ -81,11 +83,13 @@ class Shape:
         return self.scales_at + (UNITS * REGISTER if self.is_whole else 0)
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+def pointer_to(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """To a byte of an array of such."""
     return place_of(context, builder, kind, (array, index), I8)
 
 
-def _at(builder: Any, start: Any, offset: Any, kind: ir.Type, align: int = 1) -> Any:
+def item_at(builder: Any, start: Any, offset: Any, kind: ir.Type, align: int = 1) -> Any:
+    """What lies so many bytes behind a place."""
     place = builder.gep(start, [offset if isinstance(offset, ir.Value) else ir.Constant(I64, offset)])
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=align)
 
@@ -97,7 +101,7 @@ def _spread_of(builder: Any, one: Any, kind: ir.VectorType) -> Any:
     return builder.bitcast(chosen(builder, first, undefined(first), [0] * LANES), kind)
 
 
-def _turned(builder: Any, rows: Sequence[Any]) -> list[Any]:
+def turned(builder: Any, rows: Sequence[Any]) -> list[Any]:
     """Eight registers of eight words each, turned."""
 
     def both(a: Any, b: Any, places: list[int]) -> Any:
@@ -119,12 +123,12 @@ def _turned(builder: Any, rows: Sequence[Any]) -> list[Any]:
 def _turn() -> Any:
     def sign(_context: Any, source: Any, _index: Any, _step: Any, target: Any, _place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            here = _pointer(context, builder, signature.args[0], values[0], values[1])
-            there = _pointer(context, builder, signature.args[3], values[3], values[4])
+            here = pointer_to(context, builder, signature.args[0], values[0], values[1])
+            there = pointer_to(context, builder, signature.args[3], values[3], values[4])
             rows = []
             for row in range(ROWS):
-                rows.append(_at(builder, here, builder.mul(values[2], ir.Constant(I64, row)), eight(I32)))
-            for word, some in enumerate(_turned(builder, rows)):
+                rows.append(item_at(builder, here, builder.mul(values[2], ir.Constant(I64, row)), eight(I32)))
+            for word, some in enumerate(turned(builder, rows)):
                 place = builder.gep(there, [ir.Constant(I64, REGISTER * word)])
                 builder.store(some, builder.bitcast(place, some.type.as_pointer()), align=1)
             return context.get_dummy_value()
@@ -144,7 +148,7 @@ def _storing(kind: Any, places: Callable[[Any, Any], list[Any]]) -> Any:
 
     def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            start = _pointer(context, builder, signature.args[0], values[0], values[1])
+            start = pointer_to(context, builder, signature.args[0], values[0], values[1])
             for some in places(builder, values[2]):
                 builder.store(some, builder.bitcast(start, some.type.as_pointer()), align=1)
                 start = builder.gep(start, [ir.Constant(I64, some.type.count * some.type.element.width // 8)])
@@ -172,7 +176,7 @@ store_half_factors = _storing(SIXTEEN_SHORTS, _twice([half * 8 + unit for unit i
 def _two_stores() -> Any:
     def sign(_context: Any, array: Any, _index: Any, _gap: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            start = _pointer(context, builder, signature.args[0], values[0], values[1])
+            start = pointer_to(context, builder, signature.args[0], values[0], values[1])
             for half in range(2):
                 some = chosen(builder, values[3], undefined(values[3]), [*range(MANY * half, MANY * (half + 1))])
                 place = builder.gep(start, [builder.mul(values[2], ir.Constant(I64, half))])
@@ -191,7 +195,7 @@ store_two_units = _two_stores()
 def _four_stores() -> Any:
     def sign(_context: Any, array: Any, _index: Any, _low: Any, _high: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            start = _pointer(context, builder, signature.args[0], values[0], values[1])
+            start = pointer_to(context, builder, signature.args[0], values[0], values[1])
             for unit in range(4):
                 places = [half * 64 + 16 * unit + at for half in range(2) for at in range(16)]
                 some = chosen(builder, values[2], values[3], places)
@@ -229,8 +233,9 @@ def no_sums(shape: Shape) -> Any:
     return intrinsic(sign)
 
 
-def _products(builder: Any, codes: Any, digits: Any) -> Any:
-    return instruction(builder, "llvm.x86.avx2.pmadd.ub.sw", _SHORTS, codes, digits)
+def multiplied(builder: Any, codes: Any, digits: Any) -> Any:
+    """Products of 32 codes without a sign and digits, those of two added: in 16 bits."""
+    return instruction(builder, "llvm.x86.avx2.pmadd.ub.sw", SHORTS, codes, digits)
 
 
 def with_unit(shape: Shape) -> Any:
@@ -242,8 +247,8 @@ def with_unit(shape: Shape) -> Any:
 
     def sign(_context: Any, matrix: Any, _place: Any, x: Any, _index: Any, _step: Any, _unit: Any, sums: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            here = _pointer(context, builder, signature.args[0], values[0], values[1])
-            there = _pointer(context, builder, signature.args[2], values[2], values[3])
+            here = pointer_to(context, builder, signature.args[0], values[0], values[1])
+            there = pointer_to(context, builder, signature.args[2], values[2], values[3])
             old = [builder.extract_value(values[6], at) for at in range(sums.count)]
             found = _Unit(builder, shape, here, there, values[4], values[5], old).sums()
             return context.make_tuple(builder, signature.return_type, found)
@@ -284,12 +289,12 @@ class _Unit:
         builder, found = self._builder, self._zeros(part)
         for word in words:
             place = self._of(WORDS * REGISTER, REGISTER * word)
-            codes = [_at(builder, group, place, MANY_BYTES.llvm, REGISTER) for group in self._groups]
+            codes = [item_at(builder, group, place, MANY_BYTES.llvm, REGISTER) for group in self._groups]
             for row, start in enumerate(self._rows):
-                one = _at(builder, start, self._of(WORDS * WORD, WORD * word), I32)
+                one = item_at(builder, start, self._of(WORDS * WORD, WORD * word), I32)
                 digits = _spread_of(builder, one, MANY_BYTES.llvm)
                 for group, some in enumerate(codes):
-                    at, products = GROUPS * row + group, _products(builder, some, digits)
+                    at, products = GROUPS * row + group, multiplied(builder, some, digits)
                     found[at] = products if found[at] is None else builder.add(found[at], products)
         return found
 
@@ -300,8 +305,8 @@ class _Unit:
         builder, found = self._builder, []
         place = self._of(2 * WORD, HALF_LANES + WORD * part) if self._shape.has_halves else self._of(WORD, UNIT_LANES)
         for start in self._rows:
-            lanes = _spread_of(builder, _at(builder, start, place, I32), _SHORTS)
-            found += [builder.mul(lanes, constant(_SHORTS, -self._shape.zero))] * GROUPS
+            lanes = _spread_of(builder, item_at(builder, start, place, I32), SHORTS)
+            found += [builder.mul(lanes, constant(SHORTS, -self._shape.zero))] * GROUPS
         return found
 
     def _widened(self, sums: Any, shorts: Any, group: int, part: int) -> Any:
@@ -310,10 +315,10 @@ class _Unit:
         place = self._of(size, shape.factors_at + REGISTER * part)
         add = "llvm.x86.avx2.pmadd.wd"
         if shape.is_whole:
-            factors = _at(builder, self._groups[group], place, _SHORTS, REGISTER)
+            factors = item_at(builder, self._groups[group], place, SHORTS, REGISTER)
             return builder.add(sums, instruction(builder, add, eight(I32), shorts, factors))
-        scales = _at(builder, self._groups[group], place, eight(F32), REGISTER)
-        whole = instruction(builder, add, eight(I32), shorts, constant(_SHORTS, 1))
+        scales = item_at(builder, self._groups[group], place, eight(F32), REGISTER)
+        whole = instruction(builder, add, eight(I32), shorts, constant(SHORTS, 1))
         some = builder.fmul(builder.sitofp(whole, eight(F32)), scales, flags=CONTRACTED)
         return builder.fadd(some, sums, flags=CONTRACTED)
 
@@ -328,8 +333,8 @@ def add_block(shape: Shape) -> Any:
         _context: Any, matrix: Any, _place: Any, x: Any, _index: Any, _step: Any, y: Any, _begin: Any, sums: Any
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            here = _pointer(context, builder, signature.args[0], values[0], values[1])
-            there = _pointer(context, builder, signature.args[2], values[2], values[3])
+            here = pointer_to(context, builder, signature.args[0], values[0], values[1])
+            there = pointer_to(context, builder, signature.args[2], values[2], values[3])
             out = place_of(context, builder, signature.args[5], values[5:7], eight(F32))
             for row in range(sums.count // GROUPS):
                 start = builder.gep(there, [builder.mul(values[4], ir.Constant(I64, row))])
@@ -337,9 +342,9 @@ def add_block(shape: Shape) -> Any:
                     at = GROUPS * row + group
                     matrix_ = builder.gep(here, [ir.Constant(I64, shape.nbytes * group)])
                     place = builder.gep(out, [ir.Constant(I64, at)])
-                    some = _scaled(builder, shape, matrix_, start, builder.extract_value(values[7], at))
+                    some = scaled(builder, shape, matrix_, start, builder.extract_value(values[7], at))
                     found = builder.fadd(some, builder.load(place, align=4), flags=CONTRACTED)
-                    builder.store(_with_offsets(builder, shape, matrix_, start, found), place, align=4)
+                    builder.store(with_offsets(builder, shape, matrix_, start, found), place, align=4)
             return context.get_dummy_value()
 
         integer = types.intp
@@ -348,19 +353,21 @@ def add_block(shape: Shape) -> Any:
     return intrinsic(sign)
 
 
-def _scaled(builder: Any, shape: Shape, matrix: Any, x: Any, sums: Any) -> Any:
-    step = _spread_of(builder, _at(builder, x, STEP, F32, 4), eight(F32))
+def scaled(builder: Any, shape: Shape, matrix: Any, x: Any, sums: Any) -> Any:
+    """Sums of a block of eight rows as float32."""
+    step = _spread_of(builder, item_at(builder, x, STEP, F32, 4), eight(F32))
     if not shape.is_whole:
         return builder.fmul(sums, step, flags=CONTRACTED)
-    scale = builder.fmul(_at(builder, matrix, shape.scales_at, eight(F32), REGISTER), step)
+    scale = builder.fmul(item_at(builder, matrix, shape.scales_at, eight(F32), REGISTER), step)
     return builder.fmul(builder.sitofp(sums, eight(F32)), scale, flags=CONTRACTED)
 
 
-def _with_offsets(builder: Any, shape: Shape, matrix: Any, x: Any, found: Any) -> Any:
+def with_offsets(builder: Any, shape: Shape, matrix: Any, x: Any, found: Any) -> Any:
+    """These, and the offsets of the block times the sums of x."""
     begin = HALF_SUMS if shape.offsets > UNITS else UNIT_SUMS
     for each in range(shape.offsets):
-        offset = _at(builder, matrix, shape.offsets_at + REGISTER * each, eight(F32), REGISTER)
-        total = _spread_of(builder, _at(builder, x, begin + 4 * each, F32, 4), eight(F32))
+        offset = item_at(builder, matrix, shape.offsets_at + REGISTER * each, eight(F32), REGISTER)
+        total = _spread_of(builder, item_at(builder, x, begin + 4 * each, F32, 4), eight(F32))
         found = builder.fadd(builder.fmul(offset, total, flags=CONTRACTED), found, flags=CONTRACTED)
     return found
 
@@ -369,7 +376,7 @@ def _write_rounded() -> Any:
     def sign(_context: Any, numbers: Any, _index: Any, target: Any, _place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             here = place_of(context, builder, signature.args[0], values[:2], eight(F32))
-            there = _pointer(context, builder, signature.args[2], values[2], values[3])
+            there = pointer_to(context, builder, signature.args[2], values[2], values[3])
             _Rounding(builder, here, there).write()
             return context.get_dummy_value()
 
@@ -411,7 +418,7 @@ class _Rounding:
     def _write_sums(self, unit: int, digits: Any, step: Any) -> None:
         """What stands beside the digits of a unit."""
         builder = self._builder
-        shorts = _products(builder, constant(MANY_BYTES.llvm, 1), digits)
+        shorts = multiplied(builder, constant(MANY_BYTES.llvm, 1), digits)
         while shorts.type.count > 4:  # both lanes of both halves
             count = shorts.type.count // 2
             half = count // 2

@@ -1,6 +1,6 @@
 """Writes a row of x in digits, for products in whole numbers: in the order in which a matrix has its codes.
 
-A number is written in three digits to the base 256, each a byte with a sign, in two, or rounded to one.
+A number is written in three digits to the base 256, each a byte with a sign, or in two.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from engine.model.products.building import (
     united,
     with_arguments,
 )
-from engine.model.products.units.digits import DIGITS, FEWER_DIGITS, ONE_DIGIT, PAIR, ROOM
+from engine.model.products.units.digits import DIGITS, FEWER_DIGITS, PAIR, ROOM
 from engine.model.products.vectors import filled
 
 BY_UNITS, BY_HALVES, WOVEN, BY_TURNS = range(4)
@@ -86,10 +86,6 @@ write_fewer_by_units, write_fewer_by_halves, write_fewer_woven = (
     _writing(FEWER_DIGITS, order) for order in (BY_UNITS, BY_HALVES, WOVEN)
 )
 """The same in fewer digits."""
-write_one_by_units, write_one_by_halves, write_one_woven = (
-    _writing(ONE_DIGIT, order) for order in (BY_UNITS, BY_HALVES, WOVEN)
-)
-"""The same of numbers up to 127, in one digit."""
 
 
 def _half_total() -> Any:
@@ -109,21 +105,14 @@ half_total = _half_total()
 """(numbers, index, factor): the sum of half a unit's whole numbers, see `write_by_units`."""
 
 
-def _magnitude(builder: Any, loaded: Any) -> Any:
-    """The largest one; infinite if one is no number: as bits, such are the largest."""
+def _power(builder: Any, loaded: Any) -> Any:
+    """Of the largest magnitude the exponent's bits. As bits, those of no number are the largest."""
     kind = ir.VectorType(I32, MANY)
     bits = builder.and_(builder.bitcast(loaded, kind), constant(kind, 0x7FFFFFFF))
     most = instruction(builder, "llvm.vector.reduce.smax.v32i32", I32, bits)
-    return builder.bitcast(instruction(builder, "llvm.smin.i32", I32, most, ir.Constant(I32, 0x7F800000)), F32)
-
-
-def _power(builder: Any, loaded: Any) -> Any:
-    """Of the largest magnitude the exponent's bits."""
-    grown = builder.fmul(_magnitude(builder, loaded), ir.Constant(F32, ROOM))
+    grown = builder.fmul(builder.bitcast(most, F32), ir.Constant(F32, ROOM))
     return builder.bitcast(builder.and_(builder.bitcast(grown, I32), ir.Constant(I32, 0x7F800000)), F32)
 
 
 power = load(types.float32, ir.VectorType(F32, MANY), _power)
 """A power of two that all of 32 numbers are less than twice of, by `ROOM`; infinite if one is, or is no number."""
-magnitude = load(types.float32, ir.VectorType(F32, MANY), _magnitude)
-"""The largest magnitude of 32 numbers; infinite if one is no number."""

@@ -1,4 +1,4 @@
-"""Rows that are rounded to 8 bits, times whole codes: exact but for that, alone and among others."""
+"""Rows that are rounded to 8 bits, times whole codes: exact but for that, and the same alone and among others."""
 
 import pytest
 import torch
@@ -65,11 +65,9 @@ def test_a_row_has_the_same_bits_whichever_rows_are_beside_it(name: str) -> None
     matrix, _ = rounded_matrix(name)
     x = rows_of(150)
     all_rows = matrix(x)
-    for rows in (2, 3, 5, 17, 64):
+    for rows in (1, 2, 3, 5, 17, 64):
         assert torch.equal(matrix(x[:rows].clone()), all_rows[:rows])
     assert torch.equal(matrix(x[40:43].clone()), all_rows[40:43])
-    alone = matrix(x[:1].clone())
-    assert float((alone - all_rows[:1]).abs().max()) < 1e-6 * float(all_rows[0].abs().max())
 
 
 @pytest.mark.parametrize("name", FEW)
