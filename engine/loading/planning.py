@@ -155,7 +155,8 @@ def _with_shorter_context(
         return _told(found, say("A context of {count} tokens would fit.", count=longest))
     shorter = _plan_with(target, draft, device, replace(question, context_tokens=longest))
     told = say("The context is {count} tokens long, as no more fits.", count=longest)
-    return _told(shorter, told, words_of_kv(shorter.kv_form))
+    rounding = words_of_rounding(question.activations, shorter.is_rounded)
+    return _told(shorter, told, words_of_kv(shorter.kv_form), rounding)
 
 
 def _told(found: Plan, *further: str) -> Plan:
