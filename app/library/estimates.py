@@ -34,6 +34,7 @@ class Terms:
     ram_limit_bytes: int = 0
     cache_dir: str = ""
     kv: str = "auto"
+    activations: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)

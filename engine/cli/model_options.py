@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from engine.cli import values
-from engine.protocol.options import AUTO_ROOM, DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
+from engine.protocol.options import ACTIVATIONS, AUTO_ROOM, DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
 
 TARGET = "embedded, a folder, a GGUF file, or the id of a downloaded model (default: %(default)s)"
 DRAFT = (
@@ -16,6 +16,10 @@ CONTEXT = "longest prompt and answer together (default: what the model reads and
 KEPT = (
     "keys and values: auto as they are computed; 8 in 8 bits, each within 1/127 of the largest beside it; fit in 8 "
     "bits where they do not fit otherwise (default: %(default)s)"
+)
+ROUNDED = (
+    "int8 rounds what quantised weights are multiplied with to 8 bits, as llama.cpp does: faster on processors without "
+    "bfloat16 units; the text can differ where two tokens are nearly equally likely (default: %(default)s)"
 )
 VRAM = "GPU memory to take at most, in GiB (default: what is free)"
 RAM = "RAM to take at most, in GiB (default: what is free)"
@@ -40,6 +44,7 @@ def add_pair(parser: argparse.ArgumentParser, force: str) -> None:
     add("--weights", choices=WEIGHTS, default="auto", help=KINDS)
     add("--context", type=int, default=0, metavar="TOKENS", help=CONTEXT)
     add("--kv", choices=KV, default="auto", help=KEPT)
+    add("--activations", choices=ACTIVATIONS, default="exact", help=ROUNDED)
     add_output(parser)
 
 
@@ -64,6 +69,7 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         overlap=not getattr(arguments, "no_overlap", False),
         budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
         kv=arguments.kv,
+        activations=arguments.activations,
         cache_dir=arguments.cache_dir,
     )
 

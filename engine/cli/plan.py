@@ -46,7 +46,7 @@ def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
     from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
-    from engine.loading.measurements.benchmark import benchmark_of  # noqa: PLC0415
+    from engine.loading.measurements.benchmark import target_benchmark  # noqa: PLC0415
     from engine.loading.planning import plan_pair  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import (  # noqa: PLC0415
@@ -72,7 +72,7 @@ def plan(arguments: argparse.Namespace) -> None:
     arithmetic = recall_arithmetic(options, device)
     here = recall_measured(pair, device, arithmetic)
     if arguments.measure:
-        benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options), arithmetic)
+        benchmark = target_benchmark(pair, device, arithmetic)
         here = replace(here, target=benchmark.measure(lambda: None), draft=None)
         here = measure_draft(pair, here, lambda: None, arithmetic)
     measured, last_answer = here.target, recall_answer(pair, arguments.budget)
@@ -171,6 +171,7 @@ def _document(
         "largest_tree": found.largest_tree,
         "context_tokens": found.context_tokens,
         "kv": found.kv_form,
+        "activations": "int8" if found.is_rounded else "exact",
         "bytes": {
             "device": taken.device,
             "ram": taken.ram,

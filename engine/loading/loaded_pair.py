@@ -336,7 +336,7 @@ def _load(
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
         if texts is not None:
             drafts = (draft, pair.draft), (heads, pair.heads)
-            texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
+            texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as, plan.is_rounded))
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit,
             KeptTexts(0) if texts is None else texts,

@@ -14,7 +14,7 @@ from torch import nn
 from engine import accelerator
 from engine.errors import Cancellation, InputError
 from engine.loading.measurements.arithmetic import recall_arithmetic
-from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark
+from engine.loading.measurements.benchmark import draft_benchmark, target_benchmark
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import Question, are_low, may_stay_packed, plan_pair
 from engine.loading.preparation import (
@@ -27,7 +27,7 @@ from engine.loading.preparation import (
     stays_stored,
 )
 from engine.loading.rates import MeasuredHere, measure_draft, question_for, recall_measured
-from engine.loading.store import cache_folder, cache_root
+from engine.loading.store import cache_folder
 from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_device, choose_dtype, own_dtype
@@ -46,6 +46,7 @@ from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.packed import Packed
+from engine.weights.codecs.rounding import Rounding
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.planning.machine import FEW_ROWS
 from engine.weights.planning.placement import Plan
@@ -125,7 +126,7 @@ def plan_target(
     accelerator.keep_off_ram(device)
     arithmetic = recall_arithmetic(options, device)
     pair = PairIdentity(checkpoint, draft, options)
-    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)
+    bench = target_benchmark(pair, device, arithmetic)
     measured = recall_measured(pair, device, arithmetic)
     plan = _plan(pair, measured)
     matters = not plan.arrangement.ready or plan.stays_stored or may_stay_packed(checkpoint, bench.needs, device)
@@ -257,7 +258,8 @@ def _load_streamed(
     keeps_tables = plan.stays_stored and dtype in WRITTEN  # which is so on a processor alone
     streamable = build_streamable(checkpoint, dtype, device, keeps_tables)
     if keeps_tables:
-        keep_packed_tables(streamable.network.model, streamable.converter.packed_tables(), plan.few_rows)
+        tables = streamable.converter.packed_tables()
+        keep_packed_tables(streamable.network.model, tables, plan.few_rows, plan.is_rounded)
     if plan.stays_stored:
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter, plan.stays_stored)
@@ -270,7 +272,7 @@ def _load_streamed(
         list(streamable.network.layers),
         stored.layouts,
         plan.arrangement.tiers,
-        stored.decoders,
+        [*map(Rounding, stored.decoders)] if plan.is_rounded and stored.decoders else stored.decoders,
         copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(
             expert_cache_bytes=plan.bytes.expert_cache,

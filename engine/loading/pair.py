@@ -45,7 +45,7 @@ class PairIdentity:
         """
         drafting = self._of_target or (f"{self.draft.path}{self._merged}" if self.draft else "")
         others = () if method in ("auto", "specexec") else (method,)
-        return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
+        return " | ".join((str(self.target.path), drafting, self._weights, str(budget or "auto"), *others))
 
     def by_files(self) -> dict[str, str]:
         """The states of the target's and the draft's files (`self`, `heads` or `none` without any), and the weights.
@@ -55,8 +55,14 @@ class PairIdentity:
         return {
             "target": source_fingerprint(self.target),
             "draft": self._of_target or (source_fingerprint(self.draft) + self._merged if self.draft else NO_DRAFT),
-            "weights": self.options.weights,
+            "weights": self._weights,
         }
+
+    @property
+    def _weights(self) -> str:
+        """How the target's weights are held, and what they are multiplied with, if that is rounded."""
+        options = self.options
+        return options.weights if options.activations == "exact" else f"{options.weights} times {options.activations}"
 
     @property
     def _of_target(self) -> str:

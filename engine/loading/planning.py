@@ -11,7 +11,7 @@ import torch
 
 from engine.errors import InputError
 from engine.loading.pair import words_of_positions
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored, words_of_rounding
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.families.own_products import multiplies_with_linear
@@ -80,7 +80,8 @@ class Question:
     `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
     take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last
     answers.
-    `kv`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits.
+    `kv`, `activations`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits; `is_rounded`:
+    see `ModelNeeds`.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -100,6 +101,8 @@ class Question:
     drafts_with_heads: bool = False
     kv: str = "auto"
     kv_form: KvForm | None = None
+    activations: str = "exact"
+    is_rounded: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -113,7 +116,8 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     for form in forms:
         found = _plan_with(target, draft, device, replace(question, kv_form=form))
         if found.fits:
-            return _told(found, words_of_kv(form), words_of_positions(draft, found.context_tokens))
+            rounding = words_of_rounding(question.activations, found.is_rounded)
+            return _told(found, words_of_kv(form), rounding, words_of_positions(draft, found.context_tokens))
         plans.append(found)
     last = replace(question, kv_form=forms[-1])
     shorter = _with_shorter_context(target, draft, device, last, plans[0])
@@ -151,7 +155,8 @@ def _with_shorter_context(
         return _told(found, say("A context of {count} tokens would fit.", count=longest))
     shorter = _plan_with(target, draft, device, replace(question, context_tokens=longest))
     told = say("The context is {count} tokens long, as no more fits.", count=longest)
-    return _told(shorter, told, words_of_kv(shorter.kv_form))
+    rounding = words_of_rounding(question.activations, shorter.is_rounded)
+    return _told(shorter, told, words_of_kv(shorter.kv_form), rounding)
 
 
 def _told(found: Plan, *further: str) -> Plan:
@@ -212,6 +217,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = with_kv(needs_of(target, sizes, question.weights, device, question.arithmetic), sizes, question.kv_form)
+    needs = replace(needs, is_rounded=question.is_rounded)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         is_tied = bool(target.config.get("tie_word_embeddings", True))
         is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN

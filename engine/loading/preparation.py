@@ -10,7 +10,10 @@ from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, choose_dtype, has_narrow_weights, is_exact_faster, own_dtype, own_dtype_on
 from engine.model.layer_converter import open_layer_converter
+from engine.model.products.arranged import rounds_blocks
+from engine.model.shape import model_sizes
 from engine.number_types import COMPUTED, computed_types, name_of
+from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
 from engine.weights.codecs.codec import Codec, codec_named
 from engine.weights.store.manifest import Recipe, fingerprint
@@ -63,6 +66,36 @@ def stays_stored(checkpoint: Checkpoint, weights: str, device: torch.device, ari
     if weights != "auto" or device.type != "cpu" or arithmetic is None or not has_narrow_weights(checkpoint):
         return False
     return arithmetic.rows_as_stored(choose_dtype(weights, checkpoint, device, arithmetic)) > 0
+
+
+def rounds(
+    options: LoadOptions, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
+) -> bool:
+    """Whether what a target's weights are multiplied with is rounded to 8 bits: it was asked for, and there are loops.
+
+    These are for networks in float32 on a processor, and dense ones: experts are multiplied as ever.
+    """
+    if options.activations != "int8" or device.type != "cpu" or options.weights in COMPRESSED:
+        return False
+    is_dense = not any(layer.experts for layer in model_sizes(checkpoint).layers)
+    if not is_dense or dtype_for(options.weights, checkpoint, device, arithmetic) != torch.float32:
+        return False
+    return rounds_blocks({weight.format.name for weight in checkpoint.packed.values()})
+
+
+def words_of_rounding(activations: str, is_rounded: bool) -> str:
+    """What a person should know of it; empty where nobody asked for it."""
+    if activations == "exact":
+        return ""
+    if not is_rounded:
+        return say(
+            "Nothing is rounded to 8 bits: this is for dense models in GGUF's blocks of whole numbers, in "
+            "float32 on a processor with AVX2."
+        )
+    return say(
+        "What quantised weights are multiplied with is rounded to 8 bits: the text can differ where two tokens are "
+        "nearly equally likely."
+    )
 
 
 def draft_weights(weights: str) -> str:

@@ -53,7 +53,7 @@ def require_not_refused(checkpoint: Checkpoint, dtype: torch.dtype, device: torc
     """
     forms = [AS_COMPUTED, EIGHT_BITS] if options.kv == "8" else [AS_COMPUTED]
     for form in forms:
-        refusal = _file(options).entry(REFUSED, _key(checkpoint, dtype, device, form), _refusal)
+        refusal = _file(options).entry(REFUSED, _key(checkpoint, dtype, device, form, options), _refusal)
         if refusal is not None:
             raise refusal
 
@@ -68,7 +68,7 @@ def require_tree_held(
     network = context.network
     if is_verified(network):
         return
-    file, key = _file(options), _key(checkpoint, network.dtype, network.device, context.form)
+    file, key = _file(options), _key(checkpoint, network.dtype, network.device, context.form, options)
     if file.entry(PROBED, key, lambda _entry: True):
         return
     stage = say(
@@ -98,10 +98,11 @@ def _file(options: LoadOptions) -> CacheFile:
     return CacheFile(cache_root(options) / NAME, VERSION)
 
 
-def _key(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, form: SlotForm) -> str:
+def _key(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, form: SlotForm, options: LoadOptions) -> str:
     versions = f"{__version__} {transformers.__version__}"
     slots = "" if form is AS_COMPUTED else f" {'+'.join(form.parts)}"
-    return f"{source_fingerprint(checkpoint)} {dtype} {device.type} {versions}{slots}"
+    rounded = "" if options.activations == "exact" else f" times {options.activations}"
+    return f"{source_fingerprint(checkpoint)} {dtype} {device.type} {versions}{slots}{rounded}"
 
 
 def _remember(file: CacheFile, key: str, checkpoint: Checkpoint, refusal: TreeRefused) -> None:

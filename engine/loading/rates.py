@@ -9,13 +9,14 @@ import torch
 
 from engine.loading.answered import Answered, given_by, steadied
 from engine.loading.learned import LearnedState
-from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark, machine_key
+from engine.loading.measurements.benchmark import draft_benchmark, machine_key, target_benchmark
 from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question
+from engine.loading.preparation import rounds
 from engine.loading.store import cache_root
 from engine.loading.tree_record import TreeRecord
-from engine.model.device import Arithmetic
+from engine.model.device import Arithmetic, choose_device
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
@@ -159,7 +160,7 @@ class MeasuredHere:
 
 def recall_measured(identity: PairIdentity, device: torch.device, arithmetic: Arithmetic | None = None) -> MeasuredHere:
     """What is known of this machine and a pair; nothing is measured."""
-    bench = benchmark_of(identity.target, identity.options.weights, device, cache_root(identity.options), arithmetic)
+    bench = target_benchmark(identity, device, arithmetic)
     of_draft = draft_benchmark(identity, device, arithmetic)
     return MeasuredHere(device, bench.recall(), of_draft.recall() if of_draft else None)
 
@@ -188,6 +189,7 @@ def question_for(
     last_answer = recall_answer(identity, options.budget)
     target, draft = (measured.target, measured.draft) if measured else (None, None)
     seen = last_answer.seen if last_answer and measured else None
+    device = measured.device if measured else choose_device(options.device)
     return Question(
         weights=options.weights,
         context_tokens=options.context_tokens,
@@ -203,6 +205,8 @@ def question_for(
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
         kv=options.kv,
+        activations=options.activations,
+        is_rounded=rounds(options, identity.target, device, arithmetic),
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,

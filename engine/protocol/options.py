@@ -13,6 +13,7 @@ WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16", "int8", "n
 Place = Literal["auto", "device", "ram", "ssd"]
 PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
 KV: tuple[str, ...] = ("auto", "fit", "8")
+ACTIVATIONS: tuple[str, ...] = ("exact", "int8")
 
 LARGEST_BUDGET = 16384
 LARGEST_MAP = 4096  # nodes of a prescribed tree, with the root
@@ -68,6 +69,8 @@ class LoadOptions:
     takes memory that was not planned for.
     `kv`: how the target's keys and values are kept: `auto` as they are computed; `8` in 8 bits, with the error that
     this makes; `fit` in 8 bits where they do not fit otherwise.
+    `activations`: what the target's quantised weights are multiplied with: `exact` as it is; `int8` rounded to 8 bits,
+    where there are loops for that.
     """
 
     target: str = EMBEDDED
@@ -83,10 +86,12 @@ class LoadOptions:
     overlap: bool = True
     budget: int = 0
     kv: str = "auto"
+    activations: str = "exact"
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
         _require_one_of(KV, self.kv, say("Keys and values '{name}'", name=self.kv))
+        _require_one_of(ACTIVATIONS, self.activations, say("Activations '{name}'", name=self.activations))
         _require_one_of(PLACES, self.place, say("Place '{name}'", name=self.place))
         _require(self.vram_limit_bytes >= 0, say("The limit of GPU memory"), say("Give a number above 0."))
         _require(self.ram_limit_bytes >= 0, say("The limit of RAM"), say("Give a number above 0."))

@@ -5581,6 +5581,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
+            <source>Activations</source>
+            <translation>Aktivierungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
             <source>As computed</source>
             <translation>Wie berechnet</translation>
         </message>
@@ -5593,6 +5598,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Context</source>
             <translation>Kontext</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Exact</source>
+            <translation>Exakt</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -5653,6 +5663,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Weights</source>
             <translation>Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>What the target's quantised weights are multiplied with. Rounded to 8 bits, as llama.cpp does, it is faster on processors without units for bfloat16; the text can differ where two tokens are nearly equally likely.</source>
+            <translation>Womit die quantisierten Gewichte des Zielmodells multipliziert werden. Auf 8 Bit gerundet, wie llama.cpp es tut, geht es auf Prozessoren ohne Einheiten für bfloat16 schneller; der Text kann abweichen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -11373,8 +11388,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/preparation.py" />
+            <source>Nothing is rounded to 8 bits: this is for dense models in GGUF's blocks of whole numbers, in float32 on a processor with AVX2.</source>
+            <translation>Es wird nichts auf 8 Bit gerundet: Das geht bei dichten Modellen in GGUF-Blöcken aus ganzen Zahlen, in float32 auf einem Prozessor mit AVX2.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/preparation.py" />
             <source>Weights '{weights}' cannot be prepared.</source>
             <translation>Gewichte „{weights}“ können nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/preparation.py" />
+            <source>What quantised weights are multiplied with is rounded to 8 bits: the text can differ where two tokens are nearly equally likely.</source>
+            <translation>Womit quantisierte Gewichte multipliziert werden, wird auf 8 Bit gerundet: Der Text kann abweichen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/probing.py" />
@@ -12420,6 +12445,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/messages.py" />
             <source>Common tokens: {text} % of an ordinary text, {vocabulary} % of the target's vocabulary.</source>
             <translation>Gemeinsame Token: {text} % eines gewöhnlichen Textes, {vocabulary} % des Vokabulars des Zielmodells.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Activations '{name}'</source>
+            <translation>Aktivierungen '{name}'</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />

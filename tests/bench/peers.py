@@ -1,7 +1,7 @@
 """Coppice beside llama.cpp (and AirLLM) on the same weights: tokens per second, in memory and from disk, in turns.
 
 python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5]
-    [--shape grown|inflated|mixture]
+    [--shape grown|inflated|mixture] [--activations exact,int8]
     [--chains 4,8,16,32] [--read 768] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
     [--files DIR] [--write-only] [--save FILE] [--json]
 
@@ -26,7 +26,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--chains", default="4,8,16,32")
     parser.add_argument("--budgets", default="auto,8,16,64,128")
     parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
+    parser.add_argument("--activations", default="exact", help="of Coppice, one or more: exact,int8")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
@@ -119,10 +120,12 @@ def _compare(
     case: Case, files: Files, prompts: Sequence[Sequence[int]], arguments: argparse.Namespace, found: dict[str, Any]
 ) -> None:
     try:
+        ways = [(PEER, "exact", arguments.chains)]
+        ways += [("Coppice", activations, arguments.budgets) for activations in _names(arguments.activations)]
         setups = [
-            case.setup(program, size, arguments.threads)
-            for program, sizes in ((PEER, arguments.chains), ("Coppice", arguments.budgets))
-            for size in (NONE, best_size(case, program, _names(sizes), prompts, arguments.threads))
+            replace(case.setup(program, size, arguments.threads), activations=activations)
+            for program, activations, sizes in ways
+            for size in (NONE, best_size(case, program, _names(sizes), prompts, arguments.threads, activations))
         ]
         if case.from_disk:
             setups += _airllm(case, files.model, prompts[0], found["left_out"], arguments.threads)
@@ -141,11 +144,20 @@ def _long_prompts(tokens: int) -> list[tuple[int, ...]]:
     return [tuple(chance.randrange(300, 4000) for _ in range(tokens)) for _ in range(1 + READ_TURNS)]
 
 
-def best_size(case: Case, program: str, sizes: Iterable[str], prompts: Sequence[Sequence[int]], threads: int) -> str:
-    """Of these the one whose second answer comes fastest. Raises `AnswerError`."""
+def best_size(
+    case: Case,
+    program: str,
+    sizes: Sequence[str],
+    prompts: Sequence[Sequence[int]],
+    threads: int,
+    activations: str = "exact",
+) -> str:
+    """Of these the one whose second answer comes fastest; one alone is not tried. Raises `AnswerError`."""
+    if len(sizes) == 1:
+        return sizes[0]
     rates = {}
     for size in sizes:
-        with _running(case, [case.setup(program, size, threads)]) as (asked,):
+        with _running(case, [replace(case.setup(program, size, threads), activations=activations)]) as (asked,):
             _ask(case, asked, prompts[0], SEARCH_TOKENS)
             rates[size] = _ask(case, asked, prompts[1], SEARCH_TOKENS).tokens_per_second
         say(f"{case.kind}: {program} {size}: {rates[size]:.1f} tokens/s")

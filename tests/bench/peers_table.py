@@ -65,6 +65,7 @@ def rows(
             "file_bytes": case.model.stat().st_size,
             "held_bytes": case.held_bytes,
             "program": setup.program,
+            "activations": setup.activations,
             "size": setup.size,
             "tokens_per_second": statistics.median(turn.tokens_per_second for turn in done),
             "tokens_per_pass": sum(turn.counted for turn in done) / sum(turn.passes for turn in done),
@@ -116,7 +117,8 @@ def as_text(found: Mapping[str, Any]) -> str:
         )
         ratios = f"{row['over_plain_peer']:.2f} | {row['over_drafting_peer']:.2f}"
         texts = f"{row['same_texts']} of {row['texts']}"
-        who = f"{row['weights']} | {row['place']}{held} | {row['program']} | {row['size']}"
+        program = row["program"] if row["activations"] == "exact" else f"{row['program']}, {row['activations']}"
+        who = f"{row['weights']} | {row['place']}{held} | {program} | {row['size']}"
         read = f"{row['read_per_second']:.0f}, {row['read_over_peer']:.2f}" if row["read_per_second"] else ""
         lines.append(f"| {who} | {figures} | {ratios} | {texts} | {read} |")
     return "\n".join([*lines, "", *(f"Left out: {reason}" for reason in found["left_out"])])

@@ -1,7 +1,7 @@
 """How fast weights are multiplied as they are stored: bytes a second of one row, operations a second of several.
 
 python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8_0] [--numbers 1,4,9,17,33,64]
-    [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers] [--attention]
+    [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers] [--rounded] [--attention]
 
 The same product by torch, of a weight in the rows' type, takes turns with each. Rows of bfloat16 are multiplied as
 tiles or in pairs, where the processor can. Matrices are read anew, one after another: together they are larger than
@@ -10,6 +10,9 @@ the caches. Of each the fastest run counts, since others compute on a machine to
 With --whole-numbers up to four rows are multiplied in whole numbers and by the loops otherwise used, of float32 or of
 pairs, matrix by matrix in turns: the median of the first, and the median ratio of two that follow each other, which
 holds where seconds do not.
+
+With --rounded rows are multiplied in 8 bits and exactly, matrix by matrix in turns, likewise: exactly by the loops, and
+more than 64 rows in blocks by torch.
 
 With --attention several rows attend in pairs and by torch's kernel in turns, over keys and values in bfloat16.
 """
@@ -30,12 +33,13 @@ from engine.loading.measurements.measuring import attend_in_steps
 from engine.model.products import product
 from engine.model.products.bfloat_loops import bfloat_loop, loop_for
 from engine.model.products.layouts import BLOCKS
-from engine.model.products.product import Product, native
+from engine.model.products.product import Product, Stored, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.model.gguf.test_block_decoders import blocks
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
 
 BEYOND_CACHES = 100_000_000  # bytes that are read before one is read again
+MOST_BY_LOOPS = 64  # rows of float32
 SOME_ROWS = 256  # that differ: the others repeat them
 ONE = 127  # the exponent of 1
 KINDS = {kind.name: kind for kind in TYPES}
@@ -64,6 +68,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of what is multiplied")
     parser.add_argument("--whole-numbers", action="store_true")
+    parser.add_argument("--rounded", action="store_true")
     parser.add_argument("--attention", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -73,6 +78,9 @@ def main() -> None:
     shape = arguments.rows, arguments.columns
     if arguments.attention:
         compare_attention(arguments.turns)
+        return
+    if arguments.rounded:
+        compare_rounded(arguments.formats.split(","), shape, numbers, arguments.turns)
         return
     if arguments.whole_numbers:
         compare_loops(arguments.formats.split(","), shape, numbers, arguments.turns, dtype)
@@ -110,6 +118,28 @@ def compare_loops(
         whole.order_of = order_of
         found = [_rate_and_ratio(ways, torch.randn(number, shape[1]).to(dtype), turns) for number in few]
         print(f"| {name} | {' | '.join(f'{rate:.1f} | {ratio:.2f}' for rate, ratio in found)} |", flush=True)
+
+
+def compare_rounded(names: Sequence[str], shape: tuple[int, int], numbers: Sequence[int], turns: int) -> None:
+    """Print a table of rows in 8 bits: operations a second, and how many times as fast they are as exact ones."""
+    titles = "".join(f" | {number} in 8 bits, GFLOP/s | ratio" for number in numbers)
+    print(f"| format{titles} |\n|---|{'--:|' * (2 * len(numbers))}")
+    for name in names:
+        exact = _copies(name, shape)
+        pairs, cells = [(each.rounding(), each) for each in exact.products if isinstance(each, Stored)], []
+        for number in numbers:
+            x, seconds = torch.randn(number, shape[1]), list[list[float]]()
+            for _ in range(turns):
+                for pair in pairs:
+                    seconds.append([_timed(lambda: _multiplied(each, x)) for each in pair])  # noqa: B023
+            rate = 2 * number * shape[0] * shape[1] / statistics.median(mine for mine, _ in seconds) / 1e9
+            cells.append(f"{rate:.0f} | {statistics.median(other / mine for mine, other in seconds):.2f}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def _multiplied(product: Product, x: Tensor) -> Tensor:
+    found = product.wide(x) if len(x) > MOST_BY_LOOPS else None
+    return product(x) if found is None else found
 
 
 def _read_by(whole: bool, x: Tensor) -> Tensor:

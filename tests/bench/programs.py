@@ -37,6 +37,7 @@ class Setup:
     cache: str = ""
     threads: int = 2
     is_tight: bool = True
+    activations: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class Coppice:
             draft=NONE if setup.size == NONE else setup.draft,
             device="cpu",
             weights=setup.weights,
+            activations=setup.activations,
             context_tokens=CONTEXT,
             place=setup.place,  # type: ignore[arg-type]
             force=setup.place == "auto" and setup.is_tight,

@@ -21,9 +21,9 @@ from engine.loading.compiling.processes import CHILD_BYTES, FOREMOST_BYTES, MOST
 from engine.loading.pair import open_pair
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.packed_blocks import Gguf
-from engine.model.products import compiling, jobs, layouts
+from engine.model.products import arranged, compiling, jobs, layouts
+from engine.model.products.arranged import Joined, Woven
 from engine.model.products.compiling import has_compiler
-from engine.model.products.product import Joined, Woven
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.options import LoadOptions
 
@@ -216,3 +216,14 @@ def test_of_packed_weights_one_of_each_kind_is_looked_at_experts_too() -> None:
     assert found == ["Q4K uint8:2", "Q80 uint8:2"]
     woven = Woven(Joined(products), 2)  # type: ignore[arg-type]  # products all
     assert [jobs.layout_text(parts) for parts in needed._layouts(woven)] == found
+
+
+@NEED_NUMBA
+def test_rows_in_8_bits_have_loops_of_their_own() -> None:
+    packed, plain = layouts.Q4K(np.zeros((1, 1), np.uint8)), layouts.Q80(np.zeros((1, 1), np.uint8))
+    exact, rounded = (jobs.of_layout(packed, False, is_rounded) for is_rounded in (False, True))
+    if not arranged.rounds_blocks(["Q4_K"]):
+        pytest.skip("this processor has no loop for rows in 8 bits")
+    assert [job.partition(" ")[0] for job in rounded] == ["bytes", "decode", "decode_from"]
+    assert not any(job.startswith("bytes") for job in exact)
+    assert jobs.of_layout(plain, False, is_rounded=True) == jobs.of_layout(plain, False)

@@ -21,7 +21,7 @@ from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.passes.light.adoption import takes_one_call
 from engine.model.products import product
-from engine.model.products.product import Woven
+from engine.model.products.arranged import Woven
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
 from tests.engine.gguf_files import write_gguf

@@ -20,6 +20,7 @@ _WEIGHTS = (
 )
 _PLACES = ((mark("Automatic"), "auto"), ("GPU", "device"), ("RAM", "ram"), ("SSD", "ssd"))
 _KV = ((mark("As computed"), "auto"), (mark("8 bit where needed"), "fit"), (mark("8 bit"), "8"))
+_ACTIVATIONS = ((mark("Exact"), "exact"), (mark("8 bit"), "int8"))
 _GB = 10**9
 _TIPS = {
     mark("Weights"): mark(
@@ -35,6 +36,10 @@ _TIPS = {
     mark("Keys and values"): mark(
         "How the target keeps what it has read. In 8 bits a context takes about half the room that 16 bits take; each "
         "number is off by up to 1/127 of the largest beside it, so an answer may part from the exact one."
+    ),
+    mark("Activations"): mark(
+        "What the target's quantised weights are multiplied with. Rounded to 8 bits, as llama.cpp does, it is faster "
+        "on processors without units for bfloat16; the text can differ where two tokens are nearly equally likely."
     ),
 }
 _GAP = 10  # pixels between columns
@@ -69,7 +74,9 @@ class TermsForm(QWidget):
         self.vram = self._limit()
         self.ram = self._limit()
         self.kv = self._choice(_KV)
-        fields = (self.weights, self.place, self.context, self.budget, self.vram, self.ram, self.kv)
+        self.activations = self._choice(_ACTIVATIONS)
+        limits = self.vram, self.ram
+        fields = (self.weights, self.place, self.context, self.budget, *limits, self.kv, self.activations)
         self._lines = tuple((self._name(title, field), field) for title, field in zip(_TIPS, fields, strict=True))
         self._arrangement = Arrangement.TWO_PAIRS
         self._grid = QGridLayout(self)
@@ -131,7 +138,8 @@ class TermsForm(QWidget):
         """Fill the fields; what has no field is kept."""
         self._filling = True
         self._terms = terms
-        for box, value in ((self.weights, terms.weights), (self.place, terms.place), (self.kv, terms.kv)):
+        chosen = (terms.weights, terms.place, terms.kv, terms.activations)
+        for box, value in zip((self.weights, self.place, self.kv, self.activations), chosen, strict=True):
             if box.findData(value) < 0:
                 box.addItem(value, value)  # from the command line, such as float32
             box.setCurrentIndex(box.findData(value))
@@ -154,6 +162,7 @@ class TermsForm(QWidget):
             ram_limit_bytes=round(self.ram.value() * _GB),
             cache_dir=self._terms.cache_dir,
             kv=self.kv.currentData(),
+            activations=self.activations.currentData(),
         )
 
     def _choice(self, choices: tuple[tuple[str, str], ...]) -> QComboBox:

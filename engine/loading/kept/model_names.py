@@ -14,13 +14,15 @@ from engine.model.passes.slot_forms import AS_COMPUTED
 Reading = tuple[Context | None, Checkpoint | None]  # a context, and where its weights are from
 
 
-def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) -> dict[Context, str]:
+def model_names(
+    target: Reading, drafts: tuple[Reading, ...], stored_as: str, is_rounded: bool = False
+) -> dict[Context, str]:
     """By context; a self-draft has no text of its own. Raises `ModelError` if a file of a checkpoint is gone.
 
     What counts is all that a number in a cache depends on: the state of the files, the types of weights and numbers,
     the kind of device, the version of transformers, which computes. A head reads what its target has computed, and a
     target that records hidden states for one keeps these too, of the layers that it names. `stored_as`: of the target's
-    layers.
+    layers; `is_rounded`: what these are multiplied with is.
     """
     names: dict[Context, str] = {}
     for context, checkpoint in (target, *drafts):
@@ -40,6 +42,8 @@ def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) ->
         }
         if context.form is not AS_COMPUTED:
             about["slots"] = context.form.parts
+        if is_rounded and is_target:
+            about["activations"] = "8 bits"
         if not is_target and target[0] is not None and type(context) is not Context:
             about["target"] = names[target[0]]
         names[context] = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]

@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ from engine.loading.measurements.best_rates import best_of
 from engine.loading.measurements.cold_cache import cold_cache
 from engine.loading.measurements.measuring import (
     LOOPS,
+    MEASURED_ROWS,
     READ_BYTES,
     DeviceTimer,
     attention_time,
@@ -32,10 +33,10 @@ from engine.loading.measurements.measuring import (
 )
 from engine.loading.measurements.overheads import Narrow, level_overhead, pass_overhead, round_overhead
 from engine.loading.measurements.rates_file import Measured, RatesFile
-from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples
+from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples, rounded_samples
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, rounds
 from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
@@ -66,6 +67,7 @@ class Benchmark:
 
     `stored`: the number type in its files. `packed`: if its layers are streamed as the checkpoint packs them, of each
     format what part of the weights it packs, and some of the model's own weights by about how many numbers they have.
+    `is_rounded`: they are multiplied with rows in 8 bits, see `preparation.rounds`.
     """
 
     checkpoint: Checkpoint
@@ -77,6 +79,7 @@ class Benchmark:
     shards: tuple[Path, ...]
     folder: Path
     cache: Path
+    is_rounded: bool = False
 
     @property
     def key(self) -> str:
@@ -84,8 +87,9 @@ class Benchmark:
         shape, family = self.needs.shape, self.checkpoint.config.get("model_type")
         names = [next(iter(weights.values())).format.name for _, weights in self.packed]
         stored_as = "+".join(names) or self.needs.codec
+        loops = f"{LOOPS} of 8 bits" if self.is_rounded else LOOPS
         parts = (
-            machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {LOOPS}",
+            machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {loops}",
             f"{family}, {shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
         )  # fmt: skip
         experts, chosen = self._mixture
@@ -164,6 +168,8 @@ class Benchmark:
         if self.device.type != "cpu" or self.needs.codec == "plain" or self._is_odd:
             return None, FEW_ROWS
         found, few_rows = stored_product_time(self._samples, timer, cold)
+        if self.is_rounded:  # more rows are multiplied by the same loops
+            return found, MEASURED_ROWS[-1]
         are_bfloats = self.packed and all(weights[PACKED_SIZES[0]].format.name == BFLOATS for _, weights in self.packed)
         loop = bfloat_loop() if self.dtype == torch.bfloat16 else None
         if are_bfloats and loop is not None and loop.leaves_plain:
@@ -187,7 +193,8 @@ class Benchmark:
     def _samples(self) -> Samples:
         needs = self.needs
         if self.packed:
-            return packed_samples(self.packed)
+            found = packed_samples(self.packed)
+            return rounded_samples(found) if self.is_rounded else found
         return coded_samples(needs.codec, needs.shape.hidden, needs.shape.widest, self.stored)
 
     def _decode_rate(self, timer: DeviceTimer) -> float:
@@ -226,6 +233,13 @@ def benchmark_of(
     packed = _formats(checkpoint, sizes) if needs.codec == "packed" else ()
     shards = tuple(checkpoint.shards)
     return Benchmark(checkpoint, needs, packed, own_dtype(checkpoint), dtype, device, shards, folder, cache)
+
+
+def target_benchmark(identity: PairIdentity, device: torch.device, arithmetic: Arithmetic | None = None) -> Benchmark:
+    """The same for a pair's target."""
+    options = identity.options
+    found = benchmark_of(identity.target, options.weights, device, cache_root(options), arithmetic)
+    return replace(found, is_rounded=rounds(options, identity.target, device, arithmetic))
 
 
 def draft_benchmark(

@@ -29,9 +29,10 @@ from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products import layouts
+from engine.model.products.arranged import Woven
 from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.layouts import UNIT
-from engine.model.products.product import Product, Stored, Woven, floats, native, times_all
+from engine.model.products.product import Product, Stored, floats, native, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
 from engine.model.shape import key_group

@@ -1,7 +1,7 @@
 """Weights that stand for a model's when it is measured: in one of our codecs, or as a checkpoint packs them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.number_types import torch_types
 from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.codecs.rounding import Rounding
 from engine.weights.streaming.host_memory import HostArena
 
 MATRIX_ELEMENTS = 1 << 25
@@ -85,6 +86,15 @@ def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) 
 def _copies(weight: PackedWeight, elements: int) -> tuple[StoredSample, ...]:
     """As many of a weight as have about so many elements together: one expert alone is small."""
     return tuple(packed_sample(weight) for _ in range(max(1, min(MOST_COPIES, elements // weight.elements))))
+
+
+def rounded_samples(samples: Samples) -> Samples:
+    """The same weights, multiplied with rows in 8 bits where there are loops for that."""
+    few, many = (
+        tuple((part, tuple(replace(each, decoder=Rounding(each.decoder)) for each in some)) for part, some in formats)
+        for formats in (samples.few, samples.many)
+    )
+    return Samples(few, many)
 
 
 def packed_sample(weight: PackedWeight) -> StoredSample:

@@ -18,9 +18,9 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, UNIT_PLACES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
+from engine.model.products.arranged import outputs
 from engine.model.products.arrays import array, scales
 from engine.model.products.layouts import GroupsWithOwnZeros, Outputs, OutputsWithZeros, places
-from engine.model.products.outputs import outputs
 from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

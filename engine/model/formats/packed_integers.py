@@ -14,9 +14,9 @@ from engine.model.decoding.chunks import in_chunks
 from engine.model.decoding.compiled import fused
 from engine.model.decoding.grouped import as_matrix, column_groups, in_rows, scale_groups
 from engine.model.decoding.lookup import Levels, unpack
+from engine.model.products.arranged import outputs
 from engine.model.products.arrays import array, scales
 from engine.model.products.layouts import Groups, GroupsWithZeros, TurnedGroups, places
-from engine.model.products.outputs import outputs
 from engine.model.products.product import Stored, decoded, stored
 
 BITS = (2, 3, 4, 8)

@@ -16,7 +16,8 @@ from engine.gguf_header import BlockType
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.formats.packed import WHOLE_NUMBERS
 from engine.model.gguf.block_decoders import decode_blocks
-from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
+from engine.model.products.arranged import Alternating, Joined, Woven
+from engine.model.products.product import Product, Stored, blocks, decoded, plain
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.model.products.arranged import Alternating, Joined
 from engine.model.products.bfloat_loops import BfloatLoop, bfloat_loop
-from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
+from engine.model.products.product import Batch, Product, Stored, native
 
 
 @dataclass(frozen=True, slots=True)

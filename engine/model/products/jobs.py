@@ -22,6 +22,7 @@ TOGETHER = " + "  # between pieces of a job that share much of what they call
 SECONDS = {
     "attention in pairs": 5.5, "digits": 3.0, "going": 2.6, "paired": 2.4, "tiled": 2.4, "shorts": 2.1, "whole": 2.1,
     "group": 1.6, "several": 1.6, "attention": 1.1, "narrow attention": 1.1,
+    "bytes": 2.0,
 }  # fmt: skip
 """About how long the longest jobs take: these are begun first."""
 OTHER_SECONDS = 0.5
@@ -35,16 +36,21 @@ def _array(kind: Any, dimensions: int) -> layouts.Array:
 _FLOATS = layouts.Floats(_array(np.float32, 2))
 
 
-def of_layout(parts: Any, is_narrow: bool) -> list[str]:
-    """What matrices of such a layout need, whose network computes in bfloat16 (`is_narrow`) or in float32."""
+def of_layout(parts: Any, is_narrow: bool, is_rounded: bool = False) -> list[str]:
+    """What matrices of such a layout need, whose network computes in bfloat16 (`is_narrow`) or in float32.
+
+    `is_rounded`: rows are multiplied in 8 bits where there are loops for that.
+    """
     from engine.model.products import native  # noqa: PLC0415  # numba
-    from engine.model.products.loops import whole_numbers  # noqa: PLC0415
+    from engine.model.products.loops import rounded, whole_numbers  # noqa: PLC0415
 
     loop, layout = bfloat_loop(), layout_text(parts)
     is_whole, together = whole_numbers.order_of(parts) is not None, whole_numbers.most_rows() > 1
     takes_bfloats = is_narrow and loop is not None and native.reads_packed(parts)
     kinds = ["alone", loop.kind if takes_bfloats and loop else "several"]
-    if is_whole and is_narrow:
+    if is_rounded and rounded.takes(parts):
+        kinds = ["bytes"]
+    elif is_whole and is_narrow:
         kinds += ["short", "shorts"] if together else ["short"]
     elif is_whole and together:
         kinds.append("whole")
@@ -76,6 +82,11 @@ def _of_rows(loop: BfloatLoop | None) -> list[str]:
     if loop is PAIRS:
         found.append("rows in pairs + pairs")
     return [*found, "rows in tiles"] if loop is TILES else found
+
+
+def of_rounding() -> list[str]:
+    """What rows need that are multiplied in 8 bits."""
+    return ["bytes + bytes of a row"]
 
 
 def of_measuring(is_narrow: bool) -> list[str]:

@@ -323,6 +323,9 @@ BLOCKS: dict[str, type[Any]] = {
 }
 """By the name of the blocks' type."""
 
+ROUNDED = frozenset({Q2K, Q3K, Q4K, Q5K, Q6K, Q40, Q41, Q50, Q51, Mxfp4})
+"""Those with which rows in 8 bits are multiplied: see `loops.rounded`."""
+
 
 def places(size: int) -> int | None:
     """Which power of two a size is; None for others."""

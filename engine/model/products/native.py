@@ -20,13 +20,14 @@ from engine.model.products.loops import (
     kernels,
     output_kernels,
     pairs,
+    rounded,
     shares,
     steps,
     tiles,
     whole_numbers,
     works,
 )
-from engine.model.products.loops.pointers import floats, integers, shorts
+from engine.model.products.loops.pointers import floats, integers, octets, shorts
 from engine.model.products.loops.shares import (
     ALL,
     BEGIN,
@@ -45,6 +46,7 @@ from engine.model.products.units.by_layout import APART
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 PATIENCE, CALLS = 50, 51  # looks that helpers take without finding a share; how often they were called so far
 STATE = 64
+ROUNDED_TOGETHER = 4  # rows of x
 
 
 def told(parts: Any) -> Array:
@@ -61,7 +63,7 @@ def told(parts: Any) -> Array:
     return np.array(found, np.int64)
 
 
-OF_ALL = frozenset({"alone", "short", "several", "whole", "shorts"})
+OF_ALL = frozenset({"alone", "short", "several", "whole", "shorts", "bytes"})
 _loops: dict[tuple[Any, ...], Any] = {}
 
 
@@ -117,6 +119,14 @@ def _one_short_row(share: Any, matrix: Any) -> None:
     x = _written_short(look(share + 8 * X), look(share + 8 * COLUMNS), (0,))
     y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
     whole_numbers.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+def _byte_rows(share: Any, matrix: Any) -> None:
+    rows = look(share + 8 * ROWS)
+    size = rows * rounded.bytes_of_a_row(look(share + 8 * COLUMNS))
+    x = numba.carray(octets(look(share + 8 * X)), size)
+    y = numba.carray(floats(look(share + 8 * Y)), (rows, look(share + 8 * WIDTH)))
+    rounded.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _whole_rows(share: Any, matrix: Any) -> None:
@@ -186,6 +196,21 @@ def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
     return np.array(lines, np.int64)
 
 
+def rounding(jobs: Sequence[tuple[int, int, int, int]]) -> Array:
+    """Lines of shares that round rows of x to 8 bits, a line for a few of them.
+
+    `jobs`: the addresses where rows lie and where they are written to, how many they are, and their columns. Where they
+    are written begins at a line, and has room for as many times `rounded.bytes_of_a_row`.
+    """
+    loop = works.loop_for("bytes")
+    lines = [
+        (loop, 0, x, place, rows, columns, 0, 0, row, min(row + ROUNDED_TOGETHER, rows))
+        for x, place, rows, columns in jobs
+        for row in range(0, rows, ROUNDED_TOGETHER)
+    ]
+    return np.array(lines, np.int64)
+
+
 def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
     """The layout is the type of an argument: of a closure, kept code would never be found again."""
     return callback(types.void(types.int64, types.CPointer(kind)), loop)
@@ -195,7 +220,8 @@ def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
     A row that is alone is read as `digits` writes it where `whole_numbers.order_of` says how, a "short" one in fewer
-    digits, and so are two to four, "whole" or "shorts"; rows of bfloat16 as `bfloat_loop` arranges
+    digits, and so are two to four, "whole" or "shorts"; rows in 8 bits, "bytes", as `rounding` writes them;
+    rows of bfloat16 as `bfloat_loop` arranges
     them, and several rows as `kernels.pack` does where `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
@@ -214,6 +240,7 @@ def loop_of(parts: Any, kind: str) -> int:
             "several": several,
             "whole": _whole_rows,
             "shorts": _short_rows,
+            "bytes": _byte_rows,
             "tiled": _tiled_rows,
             "paired": _paired_rows,
         }[kind]

@@ -5,7 +5,7 @@ Nothing is copied: products are views of stored bytes, cheap to make, and valid 
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by tor
 LINE = 64  # bytes of a line of the cache, where rows of x begin that loops read
 ROOM = 1 << 17  # bytes for several of these
 KINDS = ("", "whole"), ("short", "shorts")  # of loops for whole numbers: of one row or more, of float32 or bfloat16
+OF_BYTES = "bytes"  # of the loop for rows that are rounded to 8 bits
+MOST_ROUNDED_ROWS = 64  # of these at a time, about
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
@@ -72,6 +74,7 @@ class Batch:
         self._free, self._left = 0, 0  # of the newest room: where it goes on, and for how many bytes
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
         self._digits: dict[tuple[int, int, int, int, bool], int] = {}  # in whole numbers, by order and digits, too
+        self._rounded: dict[tuple[int, int, int], int] = {}  # in 8 bits
 
     def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
         """Where x lies as a loop for bfloat16 reads it; made once for all that are handed the same x."""
@@ -87,7 +90,7 @@ class Batch:
         """
         width = width or matrix.rows
         # Alike: a last one of a row would cost as much as others.
-        step = -(-rows // max(1, round(rows / MOST_ROWS)))
+        step = -(-rows // max(1, round(rows / (MOST_ROUNDED_ROWS if matrix.is_rounded else MOST_ROWS))))
         for at in range(0, rows, step):
             place = x + 4 * at * matrix.columns, y + 4 * at * width
             self._products.append((matrix, *place, min(step, rows - at), width, is_narrow))
@@ -124,14 +127,16 @@ class Batch:
         products = list(self._lines)
         for matrix, x, y, rows, width, is_narrow in self._products:
             place, kind, order = x, "", matrix.order_of(rows)
-            if order is not None:
+            if matrix.is_rounded:
+                place, kind = self._place_of_rounded(x, rows, matrix.columns), OF_BYTES
+            elif order is not None:
                 place = self._place_of_digits(x, rows, matrix.columns, order, is_narrow)
                 kind = KINDS[is_narrow][rows > 1]
             elif rows > 1 and matrix.reads_packed():
                 place = self._place_of_packed(x, rows, matrix.columns)
             products.append(matrix.line(place, y, rows, kind, width))
         more_follow = computes_alone()
-        if self._packed or self._digits:
+        if self._packed or self._digits or self._rounded:
             self._pack_all(threads)
         shares = shares_of(products, threads, more_follow)
         team().run(shares, min(threads, len(shares)), more_follow)
@@ -150,6 +155,13 @@ class Batch:
             self._digits[key] = self._room(rows * native().whole_numbers.bytes_of_a_row(columns))
         return self._digits[key]
 
+    def _place_of_rounded(self, x: int, rows: int, columns: int) -> int:
+        """The same of rows in 8 bits."""
+        key = x, rows, columns
+        if key not in self._rounded:
+            self._rounded[key] = self._room(rows * native().rounded.bytes_of_a_row(columns))
+        return self._rounded[key]
+
     def _room(self, count: int) -> int:
         """The address of so many bytes, which begin at a line, as long as the batch is there."""
         count += -count % LINE
@@ -167,7 +179,9 @@ class Batch:
         lines = [native().packings(jobs, WORTH_A_SHARE)] if jobs else []
         if self._digits:
             lines.append(native().digits([(key[0], place, *key[1:]) for key, place in self._digits.items()]))
-        count = sum(key[1] * key[2] for key in (*self._packed, *self._digits))
+        if self._rounded:
+            lines.append(native().rounding([(key[0], place, *key[1:]) for key, place in self._rounded.items()]))
+        count = sum(key[1] * key[2] for key in (*self._packed, *self._digits, *self._rounded))
         shares = np.concatenate(lines)
         is_much = count > WORTH_A_SHARE
         team().run(shares, min(threads, len(shares)) if is_much else 1, more_follow=True)  # the products do
@@ -198,11 +212,16 @@ Work = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A matrix [rows, columns] in one of the layouts."""
+    """A matrix [rows, columns] in one of the layouts.
+
+    `is_rounded`: rows of float32, which are all that it is multiplied with then, are rounded to 8 bits: see
+    `loops.rounded`.
+    """
 
     parts: Any
     rows: int
     columns: int
+    is_rounded: bool = False
     _places: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
     _orders: list[int | None] = field(default_factory=list, compare=False, repr=False)
@@ -244,8 +263,15 @@ class Stored:
         return self._orders[0]
 
     def order_of(self, rows: int) -> int | None:
-        """The same for so many rows."""
+        """The same for so many rows; None where they are rounded."""
+        if self.is_rounded:
+            return None
         return self.order if native().whole_numbers.takes(rows, self.columns) else None
+
+    def rounding(self) -> "Stored":
+        """The same matrix with rows rounded to 8 bits where there is a loop for that; else itself."""
+        is_able = type(self) is Stored and native().rounded.takes(self.parts)
+        return replace(self, is_rounded=True, _places={}) if is_able else self
 
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""
@@ -274,6 +300,8 @@ class Stored:
         """See `Product`."""
         if isinstance(self.parts, layouts.Floats):  # nothing has to be decoded
             return None
+        if self.is_rounded:
+            return self(x.contiguous())
         if isinstance(self.parts, layouts.Bfloats) and x.dtype == torch.bfloat16:
             with in_all_threads():
                 return functional.linear(x, torch.from_numpy(self.parts.numbers).view(x.dtype))
@@ -304,73 +332,6 @@ class Stored:
         decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
         batch.add(partial(decode, self.parts, arrays.array(out)), self.rows, self.columns)
         batch.run()
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Matrices of the same columns, one below the other."""
-
-    matrices: Sequence[Product]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """See `Product`."""
-        return times_all([self], x)[0]
-
-    def wide(self, x: Tensor) -> Tensor | None:
-        """See `Product`."""
-        found = [each for matrix in self.matrices if (each := matrix.wide(x)) is not None]
-        return torch.cat(found, dim=1) if len(found) == len(self.matrices) else None
-
-    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
-        """See `Product`."""
-        found = [matrix.begin(x, batch) for matrix in self.matrices]
-        return lambda: torch.cat([each() for each in found], dim=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternating:
-    """Matrices of the same shape, a row of each in turns."""
-
-    matrices: Sequence[Product]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """See `Product`."""
-        return times_all([self], x)[0]
-
-    def wide(self, x: Tensor) -> Tensor | None:
-        """See `Product`."""
-        found = [each for matrix in self.matrices if (each := matrix.wide(x)) is not None]
-        return torch.stack(found, dim=-1).flatten(-2) if len(found) == len(self.matrices) else None
-
-    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
-        """See `Product`."""
-        found = [matrix.begin(x, batch) for matrix in self.matrices]
-        return lambda: torch.stack([each() for each in found], dim=-1).flatten(-2)
-
-
-@dataclass(frozen=True, slots=True)
-class Woven:
-    """A matrix whose rows are stored, in each of the `heads`, with those of both halves in turns."""
-
-    matrix: Product
-    heads: int
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """See `Product`."""
-        return times_all([self], x)[0]
-
-    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
-        """See `Product`."""
-        found = self.matrix.begin(x, batch)
-        return lambda: self._woven(found())
-
-    def wide(self, x: Tensor) -> Tensor | None:
-        """See `Product`."""
-        found = self.matrix.wide(x)
-        return None if found is None else self._woven(found)
-
-    def _woven(self, y: Tensor) -> Tensor:
-        return y.reshape(len(y), self.heads, -1, 2).transpose(2, 3).reshape(y.shape)
 
 
 def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:

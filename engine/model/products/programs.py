@@ -13,13 +13,13 @@ from torch import Tensor
 
 from engine.model.products.bfloat_loops import PAIRS
 from engine.model.products.layouts import Array
-from engine.model.products.product import SHARES, Stored, native, shares_of
+from engine.model.products.product import OF_BYTES, SHARES, Stored, native, shares_of
 from engine.model.products.team import team
 from engine.own_thread import computes_alone, threads_allowed
 
 LINE = 16  # numbers of a line of the cache, at which parts of the room begin
 WORTH_SPREADING = 1 << 16  # numbers of a gate that threads share: one takes some fifty microseconds for them
-AS_KIND = frozenset({PAIRS.kind, "short", "shorts", "whole"})  # how rows lie: also the name of their loop
+AS_KIND = frozenset({PAIRS.kind, "short", "shorts", "whole", OF_BYTES})  # how rows lie: also the name of their loop
 ROOM_NUMBERS = 1 << 20  # of the first room
 
 
@@ -117,6 +117,8 @@ class Steps:
     @staticmethod
     def _kind(matrix: Stored, rows: int, is_narrow: bool) -> tuple[str, int]:
         """How rows lie that a matrix is multiplied with, "" for as they are; and in which order, see `Stored.order`."""
+        if matrix.is_rounded:
+            return OF_BYTES, 0
         order = matrix.order_of(rows)
         if order is not None:
             names = ("short", "shorts") if is_narrow else ("digits", "whole")
@@ -152,6 +154,8 @@ class Steps:
             return x.data_ptr()
         if name in {"digits", "short"}:
             return self.in_whole_numbers(x, room, order, is_short=name == "short")[0]
+        if name == OF_BYTES:
+            return self._in_bytes(x, room)
         if name in {"shorts", "whole"}:
             return self._in_digits(x, room, order, is_short=name == "shorts")
         is_paired = name == PAIRS.kind
@@ -167,6 +171,16 @@ class Steps:
         written = room.take(rows * native().whole_numbers.bytes_of_a_row(columns) // 4)
         lines = native().digits([(x.data_ptr(), written.data_ptr(), rows, columns, order, is_short)])
         self.share(lines, (x, written))
+        return written.data_ptr()
+
+    def _in_bytes(self, x: Tensor, room: Room) -> int:
+        """Where rows of x [rows, columns] lie rounded to 8 bits."""
+        rows, columns = x.shape
+        written = room.take(rows * native().rounded.bytes_of_a_row(columns) // 4)
+        if rows == 1:
+            self.add(native().steps.BYTES, x, columns, written)
+        else:
+            self.share(native().rounding([(x.data_ptr(), written.data_ptr(), rows, columns)]), (x, written))
         return written.data_ptr()
 
     def in_whole_numbers(self, x: Tensor, room: Room, order: int, is_short: bool) -> list[int]:

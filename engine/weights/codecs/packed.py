@@ -8,7 +8,8 @@ from torch import Tensor
 
 from engine.model.assembly import Assembly, Piece, Source, View
 from engine.model.formats.packed import PackedWeight, TurnedFormat
-from engine.model.products.product import Joined, Product, plain
+from engine.model.products.arranged import Joined
+from engine.model.products.product import Product, plain
 from engine.model.safetensors_header import TensorInfo
 from engine.weights.codecs.members import member_name
 

@@ -127,6 +127,7 @@ class ModelNeeds:
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
     target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
+    `is_rounded`: what packed ones are multiplied with is rounded to 8 bits, where they are not decoded for good.
     `is_converted`: such layers do not lie in the files as they run. Those in memory are read into it so, and those that
     stream have to be prepared first.
     `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads
@@ -143,6 +144,7 @@ class ModelNeeds:
     state: StateNeeds = StateNeeds()
     record_bytes: int = 0
     stays_stored: bool = False
+    is_rounded: bool = False
     is_converted: bool = False
     carried_bytes: int = 0
     kv_form: KvForm = "computed"

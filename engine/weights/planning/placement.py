@@ -53,7 +53,7 @@ class Plan:
 
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
-    `few_rows`: see `Rates`; `stays_stored` and `kv_form`: see `ModelNeeds`; `context_tokens`: see `Workload`.
+    `few_rows`: see `Rates`; `stays_stored`, `is_rounded`, `kv_form`: `ModelNeeds`; `context_tokens`: see `Workload`.
     `note`: the part of the reason that is about the context. `expected`: seconds of the target's passes by their rows,
     None where the machine was not measured.
     """
@@ -70,6 +70,7 @@ class Plan:
     snapshots: int = 0
     few_rows: int = 0
     stays_stored: bool = False
+    is_rounded: bool = False
     kv_form: KvForm = "computed"
     note: str = ""
     context_tokens: int = 0
@@ -198,6 +199,7 @@ def plan(
         snapshots=kept.snapshots // snapshot if snapshot else 0,
         few_rows=machine.rates.few_rows,
         stays_stored=target.stays_stored,
+        is_rounded=target.is_rounded and not arrangement.ready,
         kv_form=target.kv_form,
         context_tokens=work.context_tokens,
     )

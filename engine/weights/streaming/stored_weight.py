@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.model.formats.packed import PackedFormat, PackedWeight
+from engine.model.products.arranged import rounding
 from engine.model.products.bfloat_loops import bfloat_loop, loop_for
 from engine.model.products.product import Product, Stored, floats
 from engine.model.weight_loader import LazyPacked
@@ -225,11 +226,19 @@ class PackedTable(StoredWeight):
 
     @staticmethod
     def of(
-        weight: PackedWeight, parts: Mapping[str, Tensor], few_rows: int, dtype: torch.dtype = torch.float32
+        weight: PackedWeight,
+        parts: Mapping[str, Tensor],
+        few_rows: int,
+        dtype: torch.dtype = torch.float32,
+        is_rounded: bool = False,
     ) -> "PackedTable | None":
-        """Of a packed matrix, and what is stored of it, in a network of `dtype`; None if no loop multiplies with it."""
+        """Of a packed matrix, and what is stored of it, in a network of `dtype`; None if no loop multiplies with it.
+
+        `is_rounded`: rows are multiplied in 8 bits where there is a loop for that.
+        """
         shape = weight.shape[0], weight.shape[1]
         product = weight.format.product(parts, shape)
+        product = rounding(product) if is_rounded else product
         if type(product) is not Stored:
             return None
         place = torch.empty(1, dtype=dtype).expand(shape)  # takes no memory
@@ -398,11 +407,11 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
             module._parameters["weight"] = narrow  # no `Parameter`, as it has no numbers
 
 
-def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: int) -> None:
+def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: int, is_rounded: bool = False) -> None:
     """Keep embedding and head of a transformers model as they are packed, where loops multiply with them.
 
-    `tables`: those that may stay, by the model's names; they may be on meta. Others of them are decoded. Raises
-    `ModelError` when one cannot be read.
+    `tables`: those that may stay, by the model's names; they may be on meta. Others of them are decoded. `is_rounded`:
+    see `PackedTable.of`. Raises `ModelError` when one cannot be read.
     """
     names: dict[int, list[str]] = defaultdict(list)  # tied ones have two
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -414,7 +423,7 @@ def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: i
         if lazy is None:
             continue
         if id(table) not in made:
-            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows, lazy.dtype)
+            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows, lazy.dtype, is_rounded)
             made[id(table)] = nn.Parameter(lazy[...], requires_grad=False) if packed is None else packed
         module._parameters["weight"] = made[id(table)]
 

@@ -65,7 +65,7 @@ def test_new_terms_price_everything_in_view_anew(
     qtbot: QtBot, link: FakeLink, estimator: Estimator, priced: list[str]
 ) -> None:
     estimator.show([A, B])
-    terms = Terms("nf4", 32_000, 128, device="cpu", vram_limit_bytes=5, ram_limit_bytes=6, kv="fit")
+    terms = Terms("nf4", 32_000, 128, device="cpu", vram_limit_bytes=5, ram_limit_bytes=6, kv="fit", activations="int8")
     estimator.set_terms(terms)
     answer(link)
     assert priced == [], "an answer to the old terms is none"
@@ -75,7 +75,7 @@ def test_new_terms_price_everything_in_view_anew(
     last = link.sent[-1]
     assert isinstance(last, Appraise)
     assert (last.options.weights, last.options.context_tokens, last.options.budget) == ("nf4", 32_000, 128)
-    assert last.options.kv == "fit"
+    assert (last.options.kv, last.options.activations) == ("fit", "int8")
     assert (last.options.device, last.options.vram_limit_bytes, last.options.ram_limit_bytes) == ("cpu", 5, 6)
     estimator.set_terms(terms)
     assert len(asked(link)) == 3

@@ -16,8 +16,9 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import find_layers
 from engine.model.products import product
+from engine.model.products.arranged import Alternating, Joined
 from engine.model.products.grouped import Group, Member, member_of, mixed, multiply
-from engine.model.products.product import Alternating, Joined, plain
+from engine.model.products.product import plain
 from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay

@@ -11,7 +11,8 @@ from torch import Tensor
 from engine.model.passes import tree_attention
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import are_light, are_turns, loops, multiplied, product_of
-from engine.model.products.product import Woven, times_all
+from engine.model.products.arranged import Woven
+from engine.model.products.product import times_all
 
 
 @dataclass(frozen=True, slots=True)

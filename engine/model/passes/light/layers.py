@@ -18,8 +18,9 @@ from engine.model.passes.light.layer_programs import LayerBuilder, LayerProgram
 from engine.model.passes.light.light_rows import are_light, are_narrow, are_turns, product_of
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, known_mixture
+from engine.model.products.arranged import Woven
 from engine.model.products.layouts import UNIT
-from engine.model.products.product import Product, Stored, Woven
+from engine.model.products.product import Product, Stored
 from engine.model.products.programs import RoomError
 
 LAYERS = {

@@ -14,7 +14,7 @@ import numpy as np
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array, Unit
 from engine.model.products.units.by_layout import SHARED, bare_unit, bytes_of_a_row, factor, find_scales, unit
-from engine.model.products.units.wide import WIDE, wide_fused, wide_numbers, wide_store, wide_total
+from engine.model.products.units.sixteen import WIDE, wide_fused, wide_numbers, wide_store, wide_total
 from engine.model.products.vectors import fetch, fused, numbers, plus, splat, store, total
 
 GROUP = 8  # rows of the matrix that are decoded for all rows of x: quads of which each goes through a tile

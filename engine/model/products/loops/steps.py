@@ -31,11 +31,13 @@ TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes
 WIDEN = 13  # x, y, count: bfloat16 to float32
 ROUND = 14  # x, count: to what bfloat16 holds
 ROUTE_SCORED = 15  # logits, experts, chosen, bias, normalised, choice, weights, scaling, rows: `routing.choose_scored`
+BYTES = 17  # address of a row, columns, where to: it in 8 bits, see `rounded.round_row`
 GROUP = 16  # the address of what the grouping is told: see `groups.group_pairs`
 
 LOOP = STEP - 1  # where the address of a loop stands, of steps that have one of their own:
 WITH_LOOPS = {
     DIGITS: "digits of a row",
+    BYTES: "bytes of a row",
     CLAMPED: "clamped gate",
     ROUTE: "route",
     ROUTE_SCORED: "route scored",

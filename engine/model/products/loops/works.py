@@ -17,6 +17,7 @@ from engine.model.products.loops import (
     kernels,
     likeliest,
     pairs,
+    rounded,
     steps,
     whole_numbers,
 )
@@ -38,6 +39,20 @@ def spread(place: Any, columns: Any, rows: Any) -> Any:
 @compiled
 def fewer(place: Any, steps: Any) -> Any:
     return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps))
+
+
+def _written_byte_row(place: Any, _matrix: Any) -> None:
+    step = numba.carray(integers(place), steps.STEP)
+    line, size = numba.carray(floats(step[1]), step[2]), rounded.bytes_of_a_row(step[2])
+    rounded.round_row(line, numba.carray(octets(step[3]), size))
+
+
+def _written_bytes(share: Any, _matrix: Any) -> None:
+    columns = look(share + 8 * COLUMNS)
+    size = rounded.bytes_of_a_row(columns)
+    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
+        line = numba.carray(floats(look(share + 8 * X) + 4 * columns * row), columns)
+        rounded.round_row(line, numba.carray(octets(look(share + 8 * Y) + size * row), size))
 
 
 @compiled
@@ -132,11 +147,13 @@ WORKS = {
     "pack": _packed,
     "pairs": _packed_pairs,
     "digits": _written_rows,
+    "bytes": _written_bytes,
     "copy": _copied,
     "gate pairs": _gated_pairs,
     "mix rows": _mixed_rows,
     "likeliest": _likeliest,
     steps.WITH_LOOPS[steps.DIGITS]: _written_row,
+    steps.WITH_LOOPS[steps.BYTES]: _written_byte_row,
     **steps.LOOPS,
 }
 """By their names; see `loop_for`."""
@@ -149,7 +166,8 @@ def loop_for(work: str) -> int:
     "attention", "narrow attention" (of keys and values in bfloat16) and "attention in pairs": of heads, or parts of
     them, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of x at X into Y,
     see `kernels.pack` and `pairs.pack_wide`; "digits": one to four rows of it, at `WIDTH` whether in fewer ones, and
-    twice their order; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
+    twice their order; "bytes": rows of it in 8 bits, that lie one behind the
+    other; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
     `MATRIX`. "gate pairs" and "mix rows": see `groups`; "likeliest": of rows of logits, see `likeliest.find`; others
     are steps, see `steps.WITH_LOOPS`.
     """

@@ -1,4 +1,8 @@
-"""Operations on sixteen float32 numbers: a register of 64 bytes, or two of 32."""
+"""Operations on sixteen float32 numbers: a register of 64 bytes, or two of 32; and on as many as fill a register.
+
+These are sixteen with AVX-512, eight elsewhere, which is known when loops are compiled; their code is kept for each
+kind of processor.
+"""
 
 from typing import Any
 
@@ -19,6 +23,8 @@ from engine.model.products.building import (
     operation,
     undefined,
 )
+from engine.model.products.units.digits import features
+from engine.model.products.vectors import fused, numbers, store, total
 
 SIXTEEN_NUMBERS = Vector("SixteenNumbers", ir.VectorType(F32, BYTES))
 
@@ -56,3 +62,14 @@ many_total = operation(types.float32, (SIXTEEN_NUMBERS,), _total)
 """The sum of all sixteen, in a fixed order."""
 first_eight = operation(EIGHT_NUMBERS, (SIXTEEN_NUMBERS,), lambda builder, some: _part(builder, some, 0, LANES))
 last_eight = operation(EIGHT_NUMBERS, (SIXTEEN_NUMBERS,), lambda builder, some: _part(builder, some, LANES, LANES))
+
+WIDE = 16 if "+avx512f" in features() else 8
+
+wide_numbers = sixteen_numbers if WIDE == 16 else numbers
+"""Numbers of an array, from an index on."""
+wide_store = many_store if WIDE == 16 else store
+"""Write them into an array of float32, from an index on."""
+wide_fused = many_fused if WIDE == 16 else fused
+"""a x b + c, rounded once where the processor can."""
+wide_total = many_total if WIDE == 16 else total
+"""The sum of all, in a fixed order."""

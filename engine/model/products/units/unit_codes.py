@@ -106,10 +106,10 @@ def with_offsets(parts: Any, line: Line, block: int, found: Any, x: Any, at: int
 
 
 _halves_q4_0, _four_q4_0 = eight_halves(18, 0), four_of(18, 2)
-_halves_q4_1, _offsets_q4_1, _four_q4_1 = eight_halves(20, 0), eight_halves(20, 2), four_of(20, 4)
+_halves_q4_1, offsets_q4_1, _four_q4_1 = eight_halves(20, 0), eight_halves(20, 2), four_of(20, 4)
 _halves_q5_0, _four_q5_0 = eight_halves(22, 0), four_of(22, 6)
 _first_fifths_q5_0, _last_fifths_q5_0 = fifth_bits(22, 2, 0), fifth_bits(22, 2, 1)
-_halves_q5_1, _offsets_q5_1, _four_q5_1 = eight_halves(24, 0), eight_halves(24, 2), four_of(24, 8)
+_halves_q5_1, offsets_q5_1, _four_q5_1 = eight_halves(24, 0), eight_halves(24, 2), four_of(24, 8)
 _first_fifths_q5_1, _last_fifths_q5_1 = fifth_bits(24, 4, 0), fifth_bits(24, 4, 1)
 _powers_mxfp4, _four_mxfp4 = eight_half_powers(17), four_of(17, 1)
 
@@ -146,7 +146,7 @@ def _scales_q4_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
 
 
 def _with_q4_1(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return with_sums(_offsets_q4_1(line[0], 160 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
+    return with_sums(offsets_q4_1(line[0], 160 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
 
 
 def _codes_q5_0(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -174,7 +174,7 @@ def _scales_q5_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
 
 
 def _with_q5_1(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return with_sums(_offsets_q5_1(line[0], 192 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
+    return with_sums(offsets_q5_1(line[0], 192 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
 
 
 def _codes_mxfp4(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001

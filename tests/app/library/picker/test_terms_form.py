@@ -62,7 +62,7 @@ def test_larger_text_is_laid_out_anew(form: TermsForm, qapp: QApplication) -> No
 
 def test_scrolling_past_a_field_does_not_change_it(form: TermsForm, qapp: QApplication) -> None:
     before = form.terms
-    for field in (form.weights, form.place, form.context, form.budget, form.vram, form.ram, form.kv):
+    for field in (form.weights, form.place, form.context, form.budget, form.vram, form.ram, form.kv, form.activations):
         at = QPointF(field.rect().center())
         turn = QWheelEvent(
             at,

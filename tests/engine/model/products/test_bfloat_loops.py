@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from engine.model.products import product
+from engine.model.products.arranged import Alternating, Joined, Woven
 from engine.model.products.bfloat_loops import PAIRS, TILES, bfloat_loop, in_pairs, in_tiles
 from engine.model.products.grouped import Group, member_of, multiply
-from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, native
+from engine.model.products.product import Product, Stored, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
 

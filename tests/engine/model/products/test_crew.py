@@ -9,9 +9,10 @@ from functools import partial
 import pytest
 import torch
 
+from engine.model.products.arranged import Joined, Woven
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import Crew, Share
-from engine.model.products.product import Joined, Product, Woven, plain, times_all
+from engine.model.products.product import Product, plain, times_all
 
 
 @pytest.fixture

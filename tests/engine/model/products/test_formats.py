@@ -17,9 +17,9 @@ from engine.model.formats.packed import PackedFormat
 from engine.model.formats.packed_integers import PackedIntegers
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import layouts, product
+from engine.model.products.arranged import Outputs
 from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.products.loops import output_kernels
-from engine.model.products.outputs import Outputs
 from engine.model.products.product import Stored, native
 from engine.weights.codecs.codec import codec_named
 from tests.campaigns.extent import choose, for_the_proofs
