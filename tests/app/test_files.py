@@ -276,7 +276,8 @@ def test_a_folder_is_tried_for_longer_than_a_file(monkeypatch: pytest.MonkeyPatc
 
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
-    **dict.fromkeys(("drawing_program.py", "own_program.py"), "a pipe to the window"),
+    **dict.fromkeys(("drawing_program.py", "own_program.py", "__main__.py"), "a pipe to the window"),
+    "link.py": "a log, which grows",
     "encoding_program.py": "a pipe to the window, and a file that the window has opened and puts in its place",
     "process.py": "a log, which grows, and a setting of the kernel",
     "bench.py": "a place that a person gave, which may be a pipe",

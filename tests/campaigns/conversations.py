@@ -114,6 +114,8 @@ class Conversations:
         if pair.title.startswith("deep"):  # many layers make more of an error than can be told from a fault
             self._kv = "auto"
         self._tolerance = OF_CODES if self._kv == "8" else ROUNDING
+        # What is rounded is compared with what is rounded; transformers has nothing of the kind.
+        self._activations = numbers.choice(("exact", "int8")) if pair.reference is None else "exact"
         self._request = 1
         self._estimator = Estimator(loaded=True)
 
@@ -139,6 +141,7 @@ class Conversations:
             place=self._numbers.choice(places),
             cache_dir=self._cache,
             kv=self._kv,
+            activations=self._activations,
             overlap=self._numbers.random() < 0.7,
             budget=self._numbers.choice((0, 0, 8, 64)),
             context_tokens=self._numbers.choice((0, 300, 400)),
