@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from engine.answering import Answering
@@ -11,13 +10,11 @@ from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.loading.picture_readers import WritePictures
-from engine.observing.call_events import PlacedCalls, with_calls
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading, TemplateValues
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool
-from engine.text.calling import call_divider, tool_constraint
 from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.prompt import Prompt, pictures_of, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
@@ -203,18 +200,3 @@ class Engine:
         """
         watcher = watcher or Watcher(judges=options.verdicts)
         return Answering(self._loaded, prompt, options, watcher).events(request)
-
-    def answer(self, request: Generate, watcher: Watcher | None = None, *, is_held: bool = False) -> Iterator[Event]:
-        """Answer a request that may call tools, and tell of its calls as well.
-
-        They are held to the tools' schemas, which may take seconds to prepare; `is_held`: its constraint does so.
-        Raises as `generate` does, and `InputError` for tools that are none.
-        """
-        options = request.options
-        if not is_held:
-            held = tool_constraint(self.tokenizer, request.tools, request.tool_choice, options.constraint)
-            options = replace(options, constraint=held)
-        last = request.chat[-1] if request.chat else None
-        begun = last.content if last and last.role == "assistant" and not last.tool_calls else ""
-        found = PlacedCalls(self.reasoning_marks, call_divider(self.tokenizer, request.tools), begun)
-        return with_calls(self.generate(request.id, self.prompt_of(request), options, watcher), found)

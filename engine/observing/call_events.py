@@ -1,12 +1,14 @@
 """Tells a window which tools an answer calls, and where in its text, beside the events of the answer itself."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from engine.protocol.messages import Calling, Event, Finished, Round
+from engine.protocol.messages import Calling, Event, Finished, Generate, Round
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall, WrittenCall
+from engine.text.calling import call_divider, tool_constraint
 from engine.text.pieces import AnswerPieces, CallArguments, CallBegun, Piece
+from engine.text.tokenizer import Tokenizer
 from engine.text.tools.divider import CallDivider
 
 
@@ -82,3 +84,24 @@ def with_calls(events: Iterable[Event], found: PlacedCalls) -> Iterator[Event]:
             yield replace(event, calls=calls if event.reason == "stop" else ())
             continue
         yield event
+
+
+def answer_with_calls(
+    request: Generate,
+    tokenizer: Tokenizer,
+    marks: Marks,
+    answer: Callable[[Generate], Iterator[Event]],
+    *,
+    is_held: bool = False,
+) -> Iterator[Event]:
+    """Have a request that may call tools answered, and tell of its calls as well.
+
+    They are held to the tools' schemas, which may take seconds to prepare; `is_held`: its constraint does so. Raises
+    as `answer` does, and `InputError` for tools that are none.
+    """
+    if not is_held:
+        held = tool_constraint(tokenizer, request.tools, request.tool_choice, request.options.constraint)
+        request = replace(request, options=replace(request.options, constraint=held))
+    last = request.chat[-1] if request.chat else None
+    begun = last.content if last and last.role == "assistant" and not last.tool_calls else ""
+    yield from with_calls(answer(request), PlacedCalls(marks, call_divider(tokenizer, request.tools), begun))

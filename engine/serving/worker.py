@@ -20,7 +20,7 @@ from engine.loading.out_of_memory import give_back_freed, out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.libraries import library_failure
-from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load, Unload
+from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Load, Unload
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
 from engine.serving.desk import Desk, Job
@@ -192,12 +192,21 @@ class Worker:
         engine = self._desk.engine_for(job.made_for)
         self._is_new = False
         self._tell_keeping(engine)
-        watcher = self._watcher if job.is_of_window else None
-        if request.tools:  # a client's were prepared before their turn, in another thread
-            yield from engine.answer(request, watcher, is_held=not job.is_of_window)
-            return
-        prompt = engine.prompt_of(request)
-        yield from engine.generate(request.id, prompt, request.options, watcher)
+        yield from self._answer(engine, request, job.is_of_window)
+
+    def _answer(self, engine: "Engine", request: Generate, is_of_window: bool) -> Iterator[Event]:
+        watcher = self._watcher if is_of_window else None
+
+        def answer(asked: Generate) -> Iterator[Event]:
+            prompt = engine.prompt_of(asked)
+            return engine.generate(asked.id, prompt, asked.options, watcher)
+
+        if not request.tools:
+            return answer(request)
+        from engine.observing.call_events import answer_with_calls  # noqa: PLC0415  # torch's, which is read by now
+
+        # A client's tools were prepared before their turn, in another thread.
+        return answer_with_calls(request, engine.tokenizer, engine.reasoning_marks, answer, is_held=not is_of_window)
 
     def _unload(self) -> None:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed

@@ -1,13 +1,15 @@
 """The embedded pair, whose template knows no tools, is asked with some and calls them."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import jsonschema_rs
 import pytest
 
 from engine.engine import Engine
-from engine.protocol.messages import Calling, ChatMessage, Count, Finished, Generate, Round
+from engine.observing.call_events import answer_with_calls
+from engine.protocol.messages import Calling, ChatMessage, Count, Event, Finished, Generate, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.tools import Tool, ToolCall, ToolChoice
 from engine.text.calling import divider_for, tool_constraint
@@ -61,9 +63,18 @@ def test_a_result_is_read_and_answered(engine: Engine) -> None:
     assert finished.statistics.prompt_tokens > len(engine.prompt(ASKED, TOOLS).tokens)
 
 
+def answered(engine: Engine, request: Generate) -> list[Event]:
+    """As a window hears it."""
+
+    def answer(held: Generate) -> Iterator[Event]:
+        return engine.generate(held.id, engine.prompt_of(held), held.options)
+
+    return list(answer_with_calls(request, engine.tokenizer, engine.reasoning_marks, answer))
+
+
 def test_a_window_hears_where_an_answer_calls(engine: Engine) -> None:
     request = Generate(1, ASKED, options(0), TOOLS, tool_choice=ToolChoice("required", parallel=False))
-    events = list(engine.answer(request))
+    events = answered(engine, request)
     finished = events[-1]
     assert isinstance(finished, Finished)
     (written,) = finished.calls
@@ -79,7 +90,7 @@ def test_a_window_hears_where_an_answer_calls(engine: Engine) -> None:
 def test_a_continued_answer_counts_from_its_beginning(engine: Engine) -> None:
     begun = 'I roll.\n<tool_call>\n{"name": "roll", "arguments": {"sides": 6}}'
     chat = (*ASKED, ChatMessage("assistant", begun))
-    events = list(engine.answer(Generate(1, chat, replace(options(0), max_new_tokens=1), TOOLS)))
+    events = answered(engine, Generate(1, chat, replace(options(0), max_new_tokens=1), TOOLS))
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "length"
     assert events[-1].calls == (), "it was cut off"
