@@ -56,6 +56,10 @@ def test_no_file_no_function_and_no_room_is_larger_than_the_house_allows(package
     assert {room: modules for room, modules in rooms.items() if modules > 18} == {}
 
 
+def test_what_puts_the_rooms_together_knows_few_of_their_modules() -> None:
+    assert measure(ROOT, ["engine"])["imports_of_engine"] <= 15
+
+
 def test_no_module_imports_one_that_imports_it() -> None:
     sources = {name: source for package in PACKAGES for name, source in read_package(ROOT, package).items()}
     assert cycles(import_graph(sources)) == []
