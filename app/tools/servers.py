@@ -49,9 +49,7 @@ class ToolServers(QObject):
 
     tools_changed = Signal()
     answered = Signal(int, object)
-    progressed = Signal(
-        int, float, float, str
-    )  # a call's number, how far, of how much (0: unknown), the server's words
+    progressed = Signal(int, float, float, str)
     servers_changed = Signal()  # the list
     state_changed = Signal(str)
     notice_raised = Signal(Notice)

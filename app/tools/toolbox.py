@@ -45,6 +45,10 @@ class Toolbox(Protocol):
         """A call ended: its number, and the `ToolResult`. Every call ends so once, also one that was cancelled."""
 
     @property
+    def progressed(self) -> SignalInstance:
+        """How far a call is: its number, how much is done, of how much (0: unknown), and the server's own words."""
+
+    @property
     def tools(self) -> tuple[OfferedTool, ...]:
         """What may be called now, in the order of the servers."""
 

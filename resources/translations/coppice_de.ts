@@ -1923,6 +1923,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/call_card.py" />
+            <source>Running: {progress}</source>
+            <translation>Läuft: {progress}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
             <source>Running…</source>
             <translation>Läuft …</translation>
         </message>
@@ -1945,6 +1950,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/call_card.py" />
             <source>The model wants to call this tool of the server “{server}” without arguments.</source>
             <translation>Das Modell möchte dieses Werkzeug des Servers „{server}“ ohne Argumente aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/call_card.py" />
+            <source>The server says that it changes nothing.</source>
+            <translation>Der Server sagt, dass es nichts verändert.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/call_card.py" />

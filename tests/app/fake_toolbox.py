@@ -16,6 +16,7 @@ class FakeToolbox(QObject):
 
     tools_changed = Signal()
     answered = Signal(int, object)
+    progressed = Signal(int, float, float, str)
 
     def __init__(self, *tools: OfferedTool) -> None:
         super().__init__()

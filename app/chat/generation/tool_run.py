@@ -6,12 +6,14 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.history.calls import Call, CallState, Decision, cut_result
+from app.i18n.number_text import share_text
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
-from app.system.plain_text import well_formed
+from app.system.plain_text import unsteered, well_formed
 from app.tools.toolbox import OfferedTool, Toolbox, ToolResult
 from engine.protocol.tools import Tool
 
+_LONGEST_PROGRESS = 60  # characters of a server's words
 # Words to the model, not to a person: they are the same in every language of the window.
 _UNKNOWN = "There is no tool named {name}."
 
@@ -59,6 +61,7 @@ class ToolRun(QObject):
         self._toolbox = toolbox
         toolbox.tools_changed.connect(self.offered_changed)
         toolbox.answered.connect(self._on_answered)
+        toolbox.progressed.connect(self._on_progressed)
         self.offered_changed.emit()
 
     @property
@@ -110,7 +113,13 @@ class ToolRun(QObject):
         tool = self._on.get(call.function)
         if tool is None:
             return replace(call, state=CallState.FAILED, result=_UNKNOWN.format(name=call.function))
-        return replace(call, server=tool.server, tool=tool.name, description=tool.description)
+        return replace(
+            call,
+            server=tool.server,
+            tool=tool.name,
+            description=tool.description,
+            changes_nothing=tool.changes_nothing,
+        )
 
     def _go_on(self) -> None:
         """Make the next call, if nothing and nobody is waited for."""
@@ -151,13 +160,20 @@ class ToolRun(QObject):
             self._take(result)
             self._go_on()
 
+    def _on_progressed(self, number: int, done: float, total: float, words: str) -> None:
+        place = self._place_of(CallState.RUNNING) if number == self._number else None
+        if place is not None:
+            share = share_text(max(0.0, min(1.0, done / total))) if total > 0 else ""
+            said = unsteered(" ".join(well_formed(words).split()))[:_LONGEST_PROGRESS]
+            self._change(place, replace(self._calls[place], progress=" · ".join(filter(None, (share, said)))))
+
     def _take(self, result: ToolResult) -> None:
         self._number = None
         place = self._place_of(CallState.RUNNING)
         if place is not None:
             call, state = self._calls[place], CallState.FAILED if result.is_error else CallState.DONE
             text, seconds = cut_result(well_formed(result.text)), max(0.0, result.seconds)
-            self._change(place, replace(call, state=state, result=text, seconds=seconds))
+            self._change(place, replace(call, state=state, result=text, seconds=seconds, progress=""))
 
     def _place_of(self, state: CallState) -> int | None:
         return next((place for place, each in enumerate(self._calls) if each.state is state), None)

@@ -53,7 +53,8 @@ class Call:
     `step`: where in the text the model was told the results, that of all calls that it made together; it went on
     behind that. `function`: the tool as models know it; `server` and `tool`: as people do, empty where there is none.
     `arguments`: JSON, as the model wrote it. `result`: text of a server, which is not to be trusted; `seconds`: how
-    long it took. `description`: what the server says of the tool, while a person is asked; it is not kept.
+    long it took. Of now alone, and not kept: `description` and `changes_nothing`, what the server says of the tool, for
+    who is asked; `progress`: how far a call is that is running, in words.
     """
 
     begin: int
@@ -68,6 +69,8 @@ class Call:
     result: str = ""
     seconds: float = 0.0
     description: str = ""
+    changes_nothing: bool = False
+    progress: str = ""
 
     @property
     def title(self) -> str:

@@ -225,6 +225,8 @@ class CallCard(QFrame):
         if call.state is CallState.DONE:
             is_quick = call.seconds < _QUICK_SECONDS
             return tr("Done") if is_quick else tr("Done in {time}").format(time=time_text(call.seconds))
+        if call.state is CallState.RUNNING and call.progress:
+            return tr("Running: {progress}").format(progress=call.progress)
         return tr(_STATES[call.state])
 
     def _show_texts(self) -> None:
@@ -236,15 +238,17 @@ class CallCard(QFrame):
         if arguments:
             told = tr("The model wants to call this tool of the server “{server}” with:")
         self.question.setText(told.format(server=unsteered(call.server)))
-        self._describe(call.description)
+        self._describe(call)
         self.arguments.show_text(arguments, zoom)
         self.result.show_text(marked(call.result.rstrip("\r\n")), zoom)
 
-    def _describe(self, description: str) -> None:
-        """What the server says of the tool, in its own words."""
-        words = unsteered(" ".join(description.split()))
+    def _describe(self, call: Call) -> None:
+        """What the server says of the tool."""
+        words = unsteered(" ".join(call.description.split()))
         is_long = len(words) > _LONGEST_DESCRIPTION
-        self.description.setText(f"{words[:_LONGEST_DESCRIPTION]}…" if is_long else words)
+        harmless = tr("The server says that it changes nothing.") if call.changes_nothing else ""
+        shown = f"{words[:_LONGEST_DESCRIPTION]}…" if is_long else words
+        self.description.setText("\n".join(filter(None, (shown, harmless))))
         self.description.setToolTip(tip(words) if is_long else "")
 
     def _show_details(self) -> None:

@@ -312,3 +312,20 @@ def test_tools_and_results_are_counted_before_turns_give_way(room: Room, toolbox
     (text,) = room.link.counts[-1].texts
     assert "many waves" in text
     assert '{"at": "0"}' in text
+
+
+def test_a_call_under_way_tells_how_far_it_is(room: Room, toolbox: FakeToolbox) -> None:
+    room.controller.ask("What is there?")
+    call(room, "look")
+    allow(room)
+    toolbox.progressed.emit(len(toolbox.calls) + 1, 1.0, 2.0, "of another window")
+    assert room.answer.calls[0].progress == ""
+    toolbox.progressed.emit(len(toolbox.calls), 1.0, 2.0, "half\n\u202eway")
+    assert room.answer.calls[0].progress == "50% · half way"
+    toolbox.progressed.emit(len(toolbox.calls), 3.0, 0.0, "x" * 99)
+    assert room.answer.calls[0].progress == "x" * 60
+    toolbox.progressed.emit(len(toolbox.calls), float("nan"), float("inf"), "")
+    toolbox.answer("waves")
+    assert room.answer.calls[0].progress == ""
+    toolbox.progressed.emit(len(toolbox.calls), 1.0, 2.0, "too late")
+    assert room.answer.calls[0].progress == ""

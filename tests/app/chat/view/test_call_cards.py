@@ -115,6 +115,15 @@ def test_who_is_asked_reads_what_the_server_says_of_the_tool(made: Callable[...,
     card.show_call(replace(LOOK, state=CallState.DONE, result="waves"), True)
     assert not card.description.isVisible()
     assert not made(LOOK).description.isVisible()
+    assert made(replace(LOOK, changes_nothing=True)).description.text() == "The server says that it changes nothing."
+
+
+def test_a_call_under_way_says_how_far_it_is(made: Callable[..., CallCard]) -> None:
+    card = made(replace(LOOK, state=CallState.RUNNING))
+    assert card.state.text() == "Running…"
+    card.show_call(replace(LOOK, state=CallState.RUNNING, progress="50% · reading"), True)
+    assert card.state.text() == "Running: 50% · reading"
+    assert "reading" in card.header.accessibleName()
 
 
 def test_the_keyboard_stays_at_a_card_that_was_decided(made: Callable[..., CallCard], qtbot: QtBot) -> None:
