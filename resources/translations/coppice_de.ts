@@ -6377,6 +6377,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/tools/paste_dialog.py" />
+            <source>None of these can be switched on yet.</source>
+            <translation>Keiner davon kann schon eingeschaltet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/paste_dialog.py" />
             <source>Not understood, and left out: {names}</source>
             <translation>Nicht verstanden und ausgelassen: {names}</translation>
         </message>
@@ -6394,11 +6399,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/tools/paste_dialog.py" />
             <source>Something in it is yet to be filled in. It stays off: edit it first.</source>
             <translation>Darin ist noch etwas auszufüllen. Er bleibt aus: Bearbeiten Sie ihn zuerst.</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/tools/paste_dialog.py" />
-            <source>Something is yet to be filled in.</source>
-            <translation>Es ist noch etwas auszufüllen.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/tools/paste_dialog.py" />
@@ -6597,6 +6597,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/tools/words.py" />
             <source>In the folder: {folder}</source>
             <translation>Im Ordner: {folder}</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/tools/words.py" />
+            <source>It is too long to be shown whole here, and stays off. Read it under “Edit…”, and switch it on there.</source>
+            <translation>Das ist zu lang, um hier ganz gezeigt zu werden, und bleibt aus. Lesen Sie es unter „Bearbeiten…“, und schalten Sie es dort ein.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/tools/words.py" />

@@ -11,7 +11,7 @@ from app.preferences.page import OptionsPage
 from app.preferences.tools.paste_dialog import PasteDialog, paste_dialog
 from app.preferences.tools.server_box import ServerBox
 from app.preferences.tools.server_dialog import ServerDialog, server_dialog
-from app.preferences.tools.words import begins, rights
+from app.preferences.tools.words import begins, is_shown_whole, rights, too_long
 from app.settings.preferences import TOOLS
 from app.system.plain_text import tip, unsteered
 from app.tools.entry import ToolServer
@@ -174,9 +174,11 @@ class ToolsPage(OptionsPage):
         question.setIcon(QMessageBox.Icon.Warning)
         question.setWindowTitle(tr("Start a program"))
         question.setText(tr("Start {name}?").format(name=unsteered(server.name)))
-        question.setInformativeText(f"{begins(server)}\n\n{rights()}")
+        is_whole = is_shown_whole(server)
+        question.setInformativeText(f"{begins(server)}\n\n{rights() if is_whole else too_long()}")
         question.addButton(QMessageBox.StandardButton.Cancel)
         start = question.addButton(tr("Start"), QMessageBox.ButtonRole.AcceptRole)
+        start.setEnabled(is_whole)
         question.setDefaultButton(QMessageBox.StandardButton.Cancel)
         question.setEscapeButton(QMessageBox.StandardButton.Cancel)
         start.clicked.connect(partial(self._servers.switch, server.name, True))

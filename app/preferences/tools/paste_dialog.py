@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QScrollArea,
 
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
-from app.preferences.tools.words import begins, rights
+from app.preferences.tools.words import begins, is_shown_whole, rights, too_long
 from app.system.plain_text import unsteered
 from app.tools.entry import ToolServer
 from app.tools.snippet import Snippet, read_snippet
@@ -37,7 +37,7 @@ class PasteDialog(QDialog):
         super().__init__(parent)
         self._taken = taken
         self.servers: tuple[ToolServer, ...] = ()
-        self._gaps: set[str] = set()  # names of those that would not work yet
+        self._gaps: set[str] = set()  # names of those that cannot be switched on yet
         self.setWindowTitle(tr("Paste configuration"))
         about = tr("The JSON in which Claude Desktop, LM Studio, Jan, Cursor or VS Code have their MCP servers.")
         self.field = QPlainTextEdit(self, placeholderText=_EXAMPLE)
@@ -89,7 +89,7 @@ class PasteDialog(QDialog):
         self.found.style().polish(self.found)
         self._area.setVisible(bool(words))
         offer(self.add, tr("Add these servers, without starting anything"), lacks)
-        unready = lacks or ("" if len(self._gaps) < len(self.servers) else tr("Something is yet to be filled in."))
+        unready = lacks or ("" if len(self._gaps) < len(self.servers) else tr("None of these can be switched on yet."))
         offer(self.start, tr("Add these servers, and connect to them"), unready)
 
     def _renamed(self, snippet: Snippet) -> tuple[ToolServer, ...]:
@@ -108,6 +108,9 @@ class PasteDialog(QDialog):
             if former.name in snippet.gaps:
                 self._gaps.add(server.name)
                 lines.append(tr("Something in it is yet to be filled in. It stays off: edit it first."))
+            elif not is_shown_whole(server):
+                self._gaps.add(server.name)
+                lines.append(too_long())
             parts.append("\n".join(lines))
         if any(isinstance(each.to, ProgramServer) for each in self.servers):
             parts.append(rights())

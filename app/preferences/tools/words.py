@@ -6,22 +6,37 @@ from app.tools.entry import ToolServer
 from app.tools.states import Phase, ServerState
 from engine.protocol.tool_servers import ProgramServer
 
-MOST_SHOWN = 2000  # characters of a command line
+_MOST_SHOWN = 1500  # characters
 
 
 def begins(server: ToolServer) -> str:
-    """What switching it on does: the whole command line with its variables, or the address."""
+    """What switching it on does: the whole command line with its variables, or the address. See `is_shown_whole`."""
+    text = _begins(server)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def is_shown_whole(server: ToolServer) -> bool:
+    """Whether `begins` leaves nothing out. Nobody can agree to what is not shown."""
+    return len(_begins(server)) <= _MOST_SHOWN
+
+
+def too_long() -> str:
+    """What becomes of a server that is not shown whole."""
+    return tr("It is too long to be shown whole here, and stays off. Read it under “Edit…”, and switch it on there.")
+
+
+def _begins(server: ToolServer) -> str:
     to = server.to
     if not isinstance(to, ProgramServer):
         names = ", ".join(unsteered(each) for each in to.headers)
         asked = tr("Asks: {address}").format(address=marked(to.address))
         return f"{asked}\n{tr('With headers: {names}').format(names=names)}" if names else asked
-    lines = [tr("Starts: {command}").format(command=marked(server.described)[:MOST_SHOWN])]
+    lines = [tr("Starts: {command}").format(command=marked(server.described))]
     if to.folder:
         lines.append(tr("In the folder: {folder}").format(folder=marked(to.folder)))
     if to.environment:
         values = " ".join(f"{name}={value}" for name, value in to.environment.items())
-        lines.append(tr("With variables: {variables}").format(variables=marked(values)[:MOST_SHOWN]))
+        lines.append(tr("With variables: {variables}").format(variables=marked(values)))
     return "\n".join(lines)
 
 

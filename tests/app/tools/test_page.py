@@ -92,6 +92,23 @@ def test_what_was_saved_without_a_start_is_asked_about_before_its_first(page: To
     ready.wait("one", Phase.READY)
 
 
+def test_what_is_too_long_to_be_shown_whole_is_not_started_from_a_question(page: ToolsPage, ready: Servers) -> None:
+    page.add_.click()
+    edited(page).name.setText("one")
+    edited(page).command.setText("fine")
+    edited(page).arguments.setPlainText("x" * 1600)
+    edited(page).save.click()
+    page.boxes["one"].switch.click()
+    assert page.question is not None
+    assert "too long to be shown whole" in page.question.informativeText()
+    assert not button(page.question, "Start").isEnabled()
+    button(page.question, "Cancel").click()
+    assert ready.servers.state("one").phase is Phase.OFF
+    dialog = pasted(page, '{"two": {"command": "fine", "args": ["' + "x" * 1600 + '"]}}')
+    assert not dialog.start.isEnabled()
+    assert "too long to be shown whole" in dialog.found.text()
+
+
 def test_another_command_is_not_started_by_saving_it(page: ToolsPage, ready: Servers) -> None:
     ready.add("one")
     page.boxes["one"].edit.click()
