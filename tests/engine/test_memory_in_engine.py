@@ -1,9 +1,10 @@
 """A real engine whose memory runs out: what is freed, what is told, what the next one begins with."""
 
-import time
+import itertools
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from engine.loading.loading import load_draft, load_planned
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
+from engine.speculation import rounds
 from engine.speculation.tuning import tree_limit
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.text.prompt import Prompt
@@ -97,19 +99,23 @@ def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_sm
     assert statistics.note.endswith("Memory ran out with bigger trees before. Trees have at most 16 nodes.")
 
 
-def test_a_moment_without_memory_leaves_the_next_answers_their_trees(pair: Pair) -> None:
+def test_a_moment_without_memory_leaves_the_next_answers_their_trees(
+    monkeypatch: pytest.MonkeyPatch, pair: Pair
+) -> None:
     """No tree fits for five passes. Rounds that had to do without one must not teach that trees give nothing."""
+    # Passes as of layers that stream, by a clock of their own: else what else this machine does says if trees pay.
+    calls, passes = itertools.count(), list[None]()
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(perf_counter=lambda: 0.001 * next(calls) + 0.05 * len(passes)))
     engine = engine_of(pair, [])
-    # As layers that stream: with so small ones it would be chance whether trees pay.
-    engine.target.network.layers[2].register_forward_pre_hook(lambda *_: time.sleep(0.005))
+    engine.target.network.layers[2].register_forward_pre_hook(lambda *_: passes.append(None))
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
     options = GenerateOptions(max_new_tokens=LENGTH)
     expected = told(engine, prompt, options)[0]
     trees = engine._loaded.learned.state(options).throughput.methods["specexec"].acceptance
     before = trees.tokens[BUDGETS.index(8), -1]
-    fails, rounds = scarce_above(1), iter(range(5))
+    fails, first = scarce_above(1), iter(range(5))
     hook = engine.target.network.layers[3].register_forward_pre_hook(
-        lambda layer, arguments: fails(layer, arguments) if next(rounds, None) is not None else None
+        lambda layer, arguments: fails(layer, arguments) if next(first, None) is not None else None
     )
     text, statistics = told(engine, prompt, options)
     hook.remove()
