@@ -60,7 +60,8 @@ def _function(builder: Any, name: str, result: ir.Type, *arguments: ir.Type) -> 
     return builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
 
 
-def _halves(builder: Any, vector: Any) -> list[Any]:
+def halves_of(builder: Any, vector: Any) -> list[Any]:
+    """The first half of its items, and the other one."""
     count = vector.type.count // 2
     return [chosen(builder, vector, undefined(vector), list(range(at, at + count))) for at in (0, count)]
 
@@ -90,7 +91,7 @@ def multiplied(builder: Any, codes: Any, digits: Any) -> Any:
         return builder.call(multiply, [codes, digits])
     half = MANY_BYTES.llvm
     multiply = _function(builder, "llvm.x86.avx2.pmadd.ub.sw", SIXTEEN_SHORTS.llvm, half, half)
-    parts = zip(_halves(builder, codes), _halves(builder, digits), strict=True)
+    parts = zip(halves_of(builder, codes), halves_of(builder, digits), strict=True)
     return _whole(builder, [builder.call(multiply, list(part)) for part in parts])
 
 
@@ -102,7 +103,7 @@ def _added(builder: Any, shorts: Any, factors: Any) -> list[Any]:
         return [builder.call(add, [shorts, factors])]
     half = SIXTEEN_SHORTS.llvm
     add = _function(builder, "llvm.x86.avx2.pmadd.wd", eight(I32), half, half)
-    parts = zip(_halves(builder, shorts), _halves(builder, factors), strict=True)
+    parts = zip(halves_of(builder, shorts), halves_of(builder, factors), strict=True)
     return [builder.call(add, list(part)) for part in parts]
 
 
@@ -116,7 +117,7 @@ def plus_bytes(builder: Any, sums: Any, codes: Any, digits: Any) -> Any:
     """Sixteen sums, and the products of four codes without a sign and digits with one, each."""
     if has_wide_bytes():
         return _with_sums(builder, "vpdpbusd", sums, codes, digits)
-    parts = zip(*(_halves(builder, each) for each in (sums, codes, digits)), strict=True)
+    parts = zip(*(halves_of(builder, each) for each in (sums, codes, digits)), strict=True)
     return _whole(builder, [_with_sums(builder, "vpdpbusd", *part) for part in parts])
 
 
@@ -124,7 +125,7 @@ def plus_products(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
     """Sums, in whichever of them, and numbers of 16 bits times factors."""
     if not adds_products():
         return reduce(builder.add, _added(builder, shorts, factors), sums)
-    parts = [[shorts], [factors]] if has_wide_bytes() else [_halves(builder, each) for each in (shorts, factors)]
+    parts = [[shorts], [factors]] if has_wide_bytes() else [halves_of(builder, each) for each in (shorts, factors)]
     for some, other in zip(*parts, strict=True):
         sums = _with_sums(builder, "vpdpwssd", sums, some, other)
     return sums
@@ -140,7 +141,7 @@ def _with_sums(builder: Any, name: str, sums: Any, some: Any, other: Any) -> Any
 
 def eight_of(builder: Any, sums: Any) -> Any:
     """Sums as eight float32, the same for registers of any size."""
-    whole = sums if sums.type.count == LANES else builder.add(*_halves(builder, sums))
+    whole = sums if sums.type.count == LANES else builder.add(*halves_of(builder, sums))
     return builder.sitofp(whole, eight(F32))
 
 
@@ -158,9 +159,12 @@ def _shorts_of(places: list[int]) -> Any:
     return operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), build)
 
 
+TURNS = [0, 2, 1, 3, 4, 6, 5, 7]
+"""Where each of eight units is, and which is there, if of four in a row the second one and the third are exchanged."""
+
+
 def _turned_factors(builder: Any, some: Any) -> Any:
-    places = [0, 2, 1, 3, 4, 6, 5, 7] * 2
-    control = ir.Constant(some.type, [at for place in places for at in (place, 128)])  # 128: no byte
+    control = ir.Constant(some.type, [at for place in TURNS * 2 for at in (place, 128)])  # 128: no byte
     return opaque(builder, builder.bitcast(looked_up(builder, some, control), SIXTEEN_SHORTS.llvm))
 
 
@@ -171,11 +175,14 @@ half_factors = _shorts_of([*range(0, 16, 2), *range(1, 16, 2)])
 """The factors of eight units, which are sixteen bytes: those of their first halves, and of their second ones."""
 
 
-def _factors_of(pair: int) -> Any:
+def factors_of_pair(builder: Any, some: Any, pair: int) -> Any:
+    """See `factors_of`."""
     places = [half * 8 + unit for unit in (2 * pair, 2 * pair + 1) for half in (0, 1) for _ in range(8)]
-    return operation(
-        MANY_SHORTS, (SIXTEEN_SHORTS,), lambda builder, some: chosen(builder, some, undefined(some), places)
-    )
+    return chosen(builder, some, undefined(some), places)
+
+
+def _factors_of(pair: int) -> Any:
+    return operation(MANY_SHORTS, (SIXTEEN_SHORTS,), lambda builder, some: factors_of_pair(builder, some, pair))
 
 
 factors_of = tuple(map(_factors_of, range(4)))

@@ -13,10 +13,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from engine.model.products.building import (
+    BYTES,
     CONTRACTED,
+    EIGHT_NUMBERS,
     F32,
     I32,
     LANES,
+    MANY,
     MANY_BYTES,
     chosen,
     constant,
@@ -24,17 +27,31 @@ from engine.model.products.building import (
     instruction,
     place_of,
     undefined,
+    united,
 )
+from engine.model.products.units.digits import (
+    PAIR,
+    PAIR_OF_BYTES,
+    SUMS,
+    TURNS,
+    adds_products,
+    factors_of_pair,
+    halves_of,
+    plus_bytes,
+    plus_products,
+)
+from engine.model.products.units.digits import multiplied as products_of
 from engine.model.products.units.words import (
-    HALF_LANES,
+    DIGITS_BY_HALVES,
+    FOLDED_LANES,
+    HALF_TOTALS,
     REGISTER,
     ROWS,
     SHORTS,
-    UNIT_LANES,
-    UNITS,
+    TURNED_TOTALS,
     Shape,
+    folded,
     item_at,
-    multiplied,
     pointer_to,
     scaled,
     turned,
@@ -44,69 +61,108 @@ from engine.model.products.units.words import (
 _ADD = "llvm.x86.avx2.pmadd.wd"
 
 
-def store_sums(shape: Shape) -> Any:
-    """(line, place, x, index, sums, at): write eight whole sums of a row's block, taken apart, with one of x.
+def store_sums_of_units(shape: Shape) -> Any:
+    """(low, high, low, high, x, index, sums, at): write eight whole sums, those of the units of a row's block.
 
-    Those of its units, or, where factors are whole, parts of the one of all. `line` and `sums` are bytes.
+    low, high: codes of four units, see `unit_codes.codes`, and of the other four. `sums` are bytes.
     """
 
-    def sign(_context: Any, line: Any, _place: Any, x: Any, _index: Any, sums: Any, _at: Any) -> Any:
+    def sign(
+        _context: Any, low: Any, high: Any, later_low: Any, later_high: Any, x: Any, _index: Any, sums: Any, _at: Any
+    ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            here = pointer_to(context, builder, signature.args[0], values[0], values[1])
-            there = pointer_to(context, builder, signature.args[2], values[2], values[3])
-            target = pointer_to(context, builder, signature.args[4], values[4], values[5])
-            found = (_of_the_block if shape.is_whole else _of_units)(builder, shape, here, there)
+            there = pointer_to(context, builder, signature.args[4], values[4], values[5])
+            target = pointer_to(context, builder, signature.args[6], values[6], values[7])
+            found = _of_units(builder, shape, (values[:2], values[2:4]), there)
             builder.store(found, builder.bitcast(target, found.type.as_pointer()), align=1)
             return context.get_dummy_value()
 
         integer = types.intp
-        return types.none(line, integer, x, integer, sums, integer), generate
+        return types.none(low, high, later_low, later_high, x, integer, sums, integer), generate
 
     return intrinsic(sign)
 
 
-def _products(builder: Any, here: Any, there: Any, unit: int) -> Any:
-    codes, digits = (item_at(builder, place, REGISTER * unit, MANY_BYTES.llvm) for place in (here, there))
-    return multiplied(builder, codes, digits)
+def _of_units(builder: Any, shape: Shape, codes: Sequence[Sequence[Any]], there: Any) -> Any:
+    found, lanes = [], item_at(builder, there, FOLDED_LANES, SHORTS)
+    for four, some in enumerate(codes):
+        digits = [
+            item_at(builder, there, DIGITS_BY_HALVES + 2 * PAIR * four + PAIR * half, PAIR_OF_BYTES.llvm)
+            for half in range(2)
+        ]
+        found += halves_of(builder, _products(builder, some, digits))
+    sums = folded(builder, found)
+    if sums.type == SHORTS:
+        less = builder.mul(lanes, constant(SHORTS, shape.zero))
+        whole = instruction(builder, _ADD, eight(I32), builder.sub(sums, less), constant(SHORTS, 1))
+    else:
+        whole = builder.sub(sums, instruction(builder, _ADD, eight(I32), lanes, constant(SHORTS, shape.zero)))
+    return chosen(builder, whole, undefined(whole), [0, 4, 1, 5, 2, 6, 3, 7])
 
 
-def _of_the_block(builder: Any, shape: Shape, here: Any, there: Any) -> Any:
-    found, parts = constant(eight(I32), 0), 2 if shape.has_halves else 1
-    begin = shape.factors_at // ROWS
-    for unit in range(UNITS):
-        factors = _factors(builder, here, begin + 4 * parts * unit, parts)
-        products = _products(builder, here, there, unit)
-        found = builder.add(found, instruction(builder, _ADD, eight(I32), products, factors))
-    if not shape.zero:
-        return found
-    lanes_at = HALF_LANES if shape.has_halves else UNIT_LANES
-    for part in range(parts):
-        factors, lanes = (
-            item_at(builder, place, at + REGISTER * part, SHORTS) for place, at in ((here, begin), (there, lanes_at))
-        )
-        less = instruction(builder, _ADD, eight(I32), factors, lanes)
+def _products(builder: Any, codes: Sequence[Any], digits: Sequence[Any]) -> Any:
+    """Of four units both halves together: four sums in 32 bits of each, or eight in 16."""
+    if adds_products():
+        sums = constant(ir.VectorType(I32, BYTES), 0)
+        for some, numbers in zip(codes, digits, strict=True):
+            sums = plus_bytes(builder, sums, some, numbers)
+        return sums
+    return builder.add(*(products_of(builder, some, numbers) for some, numbers in zip(codes, digits, strict=True)))
+
+
+def store_sums_of_blocks(shape: Shape, is_by_turns: bool) -> Any:
+    """(codes, codes, codes, codes, factors, x, index, sums, at): write parts of the whole sum of a row's block.
+
+    codes: of two units each, one behind the other or `is_by_turns`, see `k_codes.four`. `sums` are bytes.
+    """
+
+    def sign(
+        _context: Any, one: Any, two: Any, three: Any, four: Any, factors: Any, x: Any, _index: Any, sums: Any, _at: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            there = pointer_to(context, builder, signature.args[5], values[5], values[6])
+            target = pointer_to(context, builder, signature.args[7], values[7], values[8])
+            found = _of_block(builder, shape, is_by_turns, values[:4], values[4], there)
+            builder.store(found, builder.bitcast(target, found.type.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        integer = types.intp
+        return types.none(one, two, three, four, factors, x, integer, sums, integer), generate
+
+    return intrinsic(sign)
+
+
+def _of_block(builder: Any, shape: Shape, is_by_turns: bool, codes: Sequence[Any], factors: Any, there: Any) -> Any:
+    found = constant(SUMS.llvm, 0)
+    for pair, some in enumerate(codes):
+        units = [TURNS[2 * pair + each] if is_by_turns else 2 * pair + each for each in range(2)]
+        digits = united(builder, [item_at(builder, there, MANY * unit, MANY_BYTES.llvm) for unit in units])
+        by = factors_of_pair(builder, factors, pair)
+        found = plus_products(builder, products_of(builder, some, digits), by, found)
+    if found.type.count > LANES:
+        found = builder.add(*halves_of(builder, found))
+    if shape.zero:
+        totals = item_at(builder, there, HALF_TOTALS if shape.has_halves else TURNED_TOTALS, SHORTS)
+        less = instruction(builder, _ADD, eight(I32), totals, factors)
         found = builder.sub(found, builder.mul(less, constant(less.type, shape.zero)))
     return found
 
 
-def _factors(builder: Any, here: Any, at: int, parts: int) -> Any:
-    """A unit's factor sixteen times, or those of its halves eight times each."""
-    words = item_at(builder, here, at, ir.VectorType(I32, parts))
-    places = [part for part in range(parts) for _ in range(LANES // parts)]
-    return builder.bitcast(chosen(builder, words, undefined(words), places), SHORTS)
+def _store_first() -> Any:
+    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            one = builder.extract_element(values[2], ir.Constant(I32, 0))
+            start = pointer_to(context, builder, signature.args[0], values[0], values[1])
+            builder.store(one, builder.bitcast(start, one.type.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.none(array, types.intp, EIGHT_NUMBERS), generate
+
+    return intrinsic(sign)
 
 
-def _of_units(builder: Any, shape: Shape, here: Any, there: Any) -> Any:
-    found = []
-    for unit in range(UNITS):
-        products = _products(builder, here, there, unit)
-        found.append(instruction(builder, _ADD, eight(I32), products, constant(SHORTS, 1)))
-    sums = _added(builder, turned(builder, found))
-    if not shape.zero:
-        return sums
-    lanes = item_at(builder, there, UNIT_LANES, SHORTS)
-    less = instruction(builder, _ADD, eight(I32), lanes, constant(SHORTS, shape.zero))
-    return builder.sub(sums, less)
+store_first = _store_first()
+"""(bytes, index, eight numbers): write the first one."""
 
 
 def _added(builder: Any, sums: Sequence[Any]) -> Any:

@@ -31,9 +31,8 @@ from engine.model.products.building import (
     instruction,
     place_of,
     undefined,
-    united,
 )
-from engine.model.products.units.digits import PAIR_OF_BYTES, SIXTEEN_SHORTS
+from engine.model.products.units.digits import PAIR_OF_BYTES, SIXTEEN_SHORTS, TURNS
 from engine.model.products.units.fields import EIGHT_WORDS
 
 ROWS = 8  # of the matrix, whose words fill a register
@@ -42,11 +41,10 @@ REGISTER = 32  # bytes
 CODES = UNITS * WORDS * REGISTER  # bytes that the codes of eight rows take
 GROUPS = 2  # registers of eight rows each that are multiplied with the same digits
 SHORTS = SIXTEEN_SHORTS.llvm
-LARGEST = 127  # digit
-TINY = 2.0**-100  # the largest number of a block that counts as zeros
 
 # Where in what is written of a block of x, see `rounded`, its parts begin, in bytes.
-HALF_LANES, UNIT_LANES, UNIT_SUMS, HALF_SUMS, STEP, BLOCK_BYTES = 256, 320, 352, 384, 448, 480
+HALF_LANES, UNIT_LANES, UNIT_SUMS, HALF_SUMS, STEP = 256, 320, 352, 384, 448
+DIGITS_BY_HALVES, FOLDED_LANES, TURNED_TOTALS, HALF_TOTALS, BLOCK_BYTES = 480, 736, 768, 800, 832  # these for one row
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def item_at(builder: Any, start: Any, offset: Any, kind: ir.Type, align: int = 1
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=align)
 
 
-def _spread_of(builder: Any, one: Any, kind: ir.VectorType) -> Any:
+def spread_of(builder: Any, one: Any, kind: ir.VectorType) -> Any:
     """One number in all lanes of 32 bits."""
     lanes = ir.VectorType(one.type, LANES)
     first = builder.insert_element(ir.Constant(lanes, ir.Undefined), one, ir.Constant(I32, 0))
@@ -167,7 +165,7 @@ def _twice(order: Sequence[int]) -> Callable[[Any, Any], list[Any]]:
     return build
 
 
-store_turned_factors = _storing(SIXTEEN_SHORTS, _twice([0, 2, 1, 3, 4, 6, 5, 7]))
+store_turned_factors = _storing(SIXTEEN_SHORTS, _twice(TURNS))
 """(bytes, index, factors): those of `digits.turned_factors` in the order of their units, each twice."""
 store_half_factors = _storing(SIXTEEN_SHORTS, _twice([half * 8 + unit for unit in range(8) for half in range(2)]))
 """The same of `digits.half_factors`, in the order of halves."""
@@ -292,7 +290,7 @@ class _Unit:
             codes = [item_at(builder, group, place, MANY_BYTES.llvm, REGISTER) for group in self._groups]
             for row, start in enumerate(self._rows):
                 one = item_at(builder, start, self._of(WORDS * WORD, WORD * word), I32)
-                digits = _spread_of(builder, one, MANY_BYTES.llvm)
+                digits = spread_of(builder, one, MANY_BYTES.llvm)
                 for group, some in enumerate(codes):
                     at, products = GROUPS * row + group, multiplied(builder, some, digits)
                     found[at] = products if found[at] is None else builder.add(found[at], products)
@@ -305,7 +303,7 @@ class _Unit:
         builder, found = self._builder, []
         place = self._of(2 * WORD, HALF_LANES + WORD * part) if self._shape.has_halves else self._of(WORD, UNIT_LANES)
         for start in self._rows:
-            lanes = _spread_of(builder, item_at(builder, start, place, I32), SHORTS)
+            lanes = spread_of(builder, item_at(builder, start, place, I32), SHORTS)
             found += [builder.mul(lanes, constant(SHORTS, -self._shape.zero))] * GROUPS
         return found
 
@@ -355,7 +353,7 @@ def add_block(shape: Shape) -> Any:
 
 def scaled(builder: Any, shape: Shape, matrix: Any, x: Any, sums: Any) -> Any:
     """Sums of a block of eight rows as float32."""
-    step = _spread_of(builder, item_at(builder, x, STEP, F32, 4), eight(F32))
+    step = spread_of(builder, item_at(builder, x, STEP, F32, 4), eight(F32))
     if not shape.is_whole:
         return builder.fmul(sums, step, flags=CONTRACTED)
     scale = builder.fmul(item_at(builder, matrix, shape.scales_at, eight(F32), REGISTER), step)
@@ -367,80 +365,17 @@ def with_offsets(builder: Any, shape: Shape, matrix: Any, x: Any, found: Any) ->
     begin = HALF_SUMS if shape.offsets > UNITS else UNIT_SUMS
     for each in range(shape.offsets):
         offset = item_at(builder, matrix, shape.offsets_at + REGISTER * each, eight(F32), REGISTER)
-        total = _spread_of(builder, item_at(builder, x, begin + 4 * each, F32, 4), eight(F32))
+        total = spread_of(builder, item_at(builder, x, begin + 4 * each, F32, 4), eight(F32))
         found = builder.fadd(builder.fmul(offset, total, flags=CONTRACTED), found, flags=CONTRACTED)
     return found
 
 
-def _write_rounded() -> Any:
-    def sign(_context: Any, numbers: Any, _index: Any, target: Any, _place: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            here = place_of(context, builder, signature.args[0], values[:2], eight(F32))
-            there = pointer_to(context, builder, signature.args[2], values[2], values[3])
-            _Rounding(builder, here, there).write()
-            return context.get_dummy_value()
+def folded(builder: Any, sums: Sequence[Any]) -> Any:
+    """Four registers of two units' sums each as one: two of each unit in 16 bits, or one in 32.
 
-        return types.none(numbers, types.intp, target, types.intp), generate
-
-    return intrinsic(sign)
-
-
-class _Rounding:
-    """Builds what writes a block of x."""
-
-    def __init__(self, builder: Any, here: Any, there: Any) -> None:
-        self._builder, self._there = builder, there
-        count = UNITS * MANY // LANES
-        self._numbers = [builder.load(builder.gep(here, [ir.Constant(I64, at)]), align=4) for at in range(count)]
-
-    def write(self) -> None:
-        builder, most = self._builder, self._largest()
-        is_nothing = builder.fcmp_ordered("<", most, ir.Constant(F32, TINY))
-        none, largest = ir.Constant(F32, 0.0), ir.Constant(F32, float(LARGEST))
-        step = builder.select(is_nothing, none, builder.fdiv(most, largest))
-        by = _spread_of(builder, builder.select(is_nothing, none, builder.fdiv(largest, most)), eight(F32))
-        self._store(STEP, step)
-        for unit in range(UNITS):
-            some = [builder.fmul(each, by) for each in self._numbers[4 * unit : 4 * unit + 4]]
-            whole = [instruction(builder, "llvm.x86.avx.cvt.ps2dq.256", eight(I32), each) for each in some]
-            digits = builder.trunc(united(builder, whole), MANY_BYTES.llvm)
-            self._store(MANY * unit, digits)
-            self._write_sums(unit, digits, step)
-
-    def _largest(self) -> Any:
-        """Magnitude. As bits, those of no number are the largest."""
-        builder, kind = self._builder, eight(I32)
-        bits = [builder.and_(builder.bitcast(each, kind), constant(kind, 0x7FFFFFFF)) for each in self._numbers]
-        while len(bits) > 1:
-            bits = [instruction(builder, "llvm.smax.v8i32", kind, *bits[at : at + 2]) for at in range(0, len(bits), 2)]
-        return builder.bitcast(instruction(builder, "llvm.vector.reduce.smax.v8i32", I32, bits[0]), F32)
-
-    def _write_sums(self, unit: int, digits: Any, step: Any) -> None:
-        """What stands beside the digits of a unit."""
-        builder = self._builder
-        shorts = multiplied(builder, constant(MANY_BYTES.llvm, 1), digits)
-        while shorts.type.count > 4:  # both lanes of both halves
-            count = shorts.type.count // 2
-            half = count // 2
-            low = [*range(half), *range(count, count + half)]
-            parts = [chosen(builder, shorts, undefined(shorts), [at + more for at in low]) for more in (0, half)]
-            shorts = builder.add(*parts)
-        self._store(HALF_LANES + 2 * WORD * unit, shorts)
-        both = builder.add(*(chosen(builder, shorts, undefined(shorts), places) for places in ([0, 1], [2, 3])))
-        self._store(UNIT_LANES + WORD * unit, both)
-        wide = builder.sext(shorts, ir.VectorType(I32, 4))
-        halves = builder.add(*(chosen(builder, wide, undefined(wide), places) for places in ([0, 2], [1, 3])))
-        totals = [builder.extract_element(halves, ir.Constant(I32, half)) for half in range(2)]
-        for at, total in enumerate(totals):
-            self._store(HALF_SUMS + 4 * (2 * unit + at), builder.fmul(builder.sitofp(total, F32), step))
-        self._store(UNIT_SUMS + 4 * unit, builder.fmul(builder.sitofp(builder.add(*totals), F32), step))
-
-    def _store(self, offset: int, some: Any) -> None:
-        place = self._builder.gep(self._there, [ir.Constant(I64, offset)])
-        self._builder.store(some, self._builder.bitcast(place, some.type.as_pointer()), align=1)
-
-
-write_rounded = _write_rounded()
-"""(numbers, index, bytes, place): write 256 float32 numbers in 8 bits, see `BLOCK_BYTES`. Their digits: how many steps
-each is, of which the largest one has 127. Then sums of these: in 16 bits of both lanes of halves and of units, and as
-float32, times the step, of units and of halves. And the step."""
+    Those of the even units, and then those of the odd ones.
+    """
+    name = "llvm.x86.avx2.phadd.w" if sums[0].type == SHORTS else "llvm.x86.avx2.phadd.d"
+    while len(sums) > 1:
+        sums = [instruction(builder, name, sums[0].type, *sums[at : at + 2]) for at in range(0, len(sums), 2)]
+    return sums[0]
