@@ -9,14 +9,22 @@ from engine.model.products.arranged import Alternating, Joined, Woven, rounding
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Stored, floats, plain, times_all
 from engine.model.products.programs import Room, Steps
-from tests.campaigns.extent import choose
-from tests.engine.model.products.test_whole_numbers import NAMES, OF_UNITS, ROWS, matrix_of
+from tests.campaigns.extent import choose, for_the_proofs
+from tests.engine.model.products.test_whole_numbers import NAMES, OF_UNITS, ROWS, matrix_of, on_both_processors
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
 
 COLUMNS = 768
 FEW = choose(["Q4_K", "Q6_K", "Q5_1"], NAMES)  # of each kind
 ROUNDED = 2.0**-22  # of the sum of magnitudes, beside what x is rounded by
+
+CHILD = """
+import sys, torch
+from tests.engine.model.products.test_rounded import rows_of
+from tests.engine.model.products.test_whole_numbers import matrix_of
+matrices = [matrix_of(name)[0].rounding() for name in sys.argv[1:]]
+print([each(rows_of(rows)).view(torch.int32).tolist() for each in matrices for rows in (1, 5)])
+"""
 
 
 def rounded_matrix(name: str, columns: int = COLUMNS) -> tuple[Stored, Tensor]:
@@ -150,3 +158,9 @@ def test_matrices_that_lie_otherwise_are_rounded_too_and_others_stay_exact() -> 
     assert torch.equal(rounding(Joined([matrix, matrix]))(x), torch.cat([y, y], 1))
     assert torch.equal(rounding(Alternating([matrix, matrix]))(x), y.repeat_interleave(2, 1))
     assert torch.equal(rounding(Woven(matrix, 1))(x), y.view(3, -1, 2).transpose(1, 2).reshape(3, -1))
+
+
+@for_the_proofs
+def test_processors_with_narrower_registers_give_the_same_bits() -> None:
+    found = on_both_processors(CHILD, NAMES)
+    assert found[0] == found[1]
