@@ -4,6 +4,7 @@ A word is four codes of a row, one behind the other. Words of eight rows fill a 
 same four digits of a row of x: lanes stay apart, so that nothing has to be added up across them at the end. Products
 are added in 16 bits, in two lanes for each row, before they are widened. Sums of a unit have room there, or of its half
 where codes have six bits, once codes have a sign: what they go through before may overflow, as it does so both ways.
+Processors that add four products of bytes to a sum of 32 bits do so instead; whole sums are the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ from engine.model.products.building import (
     place_of,
     undefined,
 )
-from engine.model.products.units.digits import PAIR_OF_BYTES, SIXTEEN_SHORTS, TURNS
+from engine.model.products.units.digits import PAIR_OF_BYTES, SIXTEEN_SHORTS, TURNS, adds_products, plus_fewer_bytes
 from engine.model.products.units.fields import EIGHT_WORDS
 
 ROWS = 8  # of the matrix, whose words fill a register
@@ -41,6 +42,7 @@ REGISTER = 32  # bytes
 CODES = UNITS * WORDS * REGISTER  # bytes that the codes of eight rows take
 GROUPS = 2  # registers of eight rows each that are multiplied with the same digits
 SHORTS = SIXTEEN_SHORTS.llvm
+_ADD = "llvm.x86.avx2.pmadd.wd"
 
 # Where in what is written of a block of x, see `rounded`, its parts begin, in bytes.
 HALF_LANES, UNIT_LANES, UNIT_SUMS, HALF_SUMS, STEP = 256, 320, 352, 384, 448
@@ -275,16 +277,17 @@ class _Unit:
         found, parts = self._old, 2 if self._shape.has_halves else 1
         for part in range(parts):
             words = range(WORDS // parts * part, WORDS // parts * (part + 1))
-            shorts = self._shorts(words, part)
+            some = self._with_words(self._zeros(part), words)
+            factors = [self._factors(group, part) for group in range(GROUPS)]
             found = [
-                self._widened(some, each, at % GROUPS, part)
-                for at, (some, each) in enumerate(zip(found, shorts, strict=True))
+                self._with_factors(old, each, factors[at % GROUPS])
+                for at, (old, each) in enumerate(zip(found, some, strict=True))
             ]
         return found
 
-    def _shorts(self, words: range, part: int) -> list[Any]:
-        """Of each row and group sixteen sums in 16 bits."""
-        builder, found = self._builder, self._zeros(part)
+    def _with_words(self, found: list[Any], words: range) -> list[Any]:
+        """Sums of each row and group, and the products of some words."""
+        builder, add = self._builder, plus_fewer_bytes if adds_products() else _plus_shorts
         for word in words:
             place = self._of(WORDS * REGISTER, REGISTER * word)
             codes = [item_at(builder, group, place, MANY_BYTES.llvm, REGISTER) for group in self._groups]
@@ -292,33 +295,51 @@ class _Unit:
                 one = item_at(builder, start, self._of(WORDS * WORD, WORD * word), I32)
                 digits = spread_of(builder, one, MANY_BYTES.llvm)
                 for group, some in enumerate(codes):
-                    at, products = GROUPS * row + group, multiplied(builder, some, digits)
-                    found[at] = products if found[at] is None else builder.add(found[at], products)
+                    at = GROUPS * row + group
+                    found[at] = add(builder, found[at], some, digits)
         return found
 
     def _zeros(self, part: int) -> list[Any]:
-        """What is taken from sums as codes have no sign."""
-        if not self._shape.zero:
-            return [None] * len(self._old)
-        builder, found = self._builder, []
-        place = self._of(2 * WORD, HALF_LANES + WORD * part) if self._shape.has_halves else self._of(WORD, UNIT_LANES)
+        """Of each row and group what sums begin with: what is taken from them as codes have no sign.
+
+        Sixteen in 16 bits, or eight in 32 where the processor adds to these.
+        """
+        builder, shape, found = self._builder, self._shape, []
+        if not shape.zero:
+            return [constant(eight(I32) if adds_products() else SHORTS, 0)] * len(self._old)
+        place = self._of(2 * WORD, HALF_LANES + WORD * part) if shape.has_halves else self._of(WORD, UNIT_LANES)
+        less = constant(SHORTS, -shape.zero)
         for start in self._rows:
             lanes = spread_of(builder, item_at(builder, start, place, I32), SHORTS)
-            found += [builder.mul(lanes, constant(SHORTS, -self._shape.zero))] * GROUPS
+            each = instruction(builder, _ADD, eight(I32), lanes, less) if adds_products() else builder.mul(lanes, less)
+            found += [each] * GROUPS
         return found
 
-    def _widened(self, sums: Any, shorts: Any, group: int, part: int) -> Any:
+    def _factors(self, group: int, part: int) -> Any:
+        """Whole ones in 16 bits, each twice, or in 32; or scales."""
         builder, shape = self._builder, self._shape
-        size = REGISTER * (2 if shape.has_halves else 1)
-        place = self._of(size, shape.factors_at + REGISTER * part)
-        add = "llvm.x86.avx2.pmadd.wd"
-        if shape.is_whole:
-            factors = item_at(builder, self._groups[group], place, SHORTS, REGISTER)
-            return builder.add(sums, instruction(builder, add, eight(I32), shorts, factors))
-        scales = item_at(builder, self._groups[group], place, eight(F32), REGISTER)
-        whole = instruction(builder, add, eight(I32), shorts, constant(SHORTS, 1))
-        some = builder.fmul(builder.sitofp(whole, eight(F32)), scales, flags=CONTRACTED)
-        return builder.fadd(some, sums, flags=CONTRACTED)
+        place = self._of(REGISTER * (2 if shape.has_halves else 1), shape.factors_at + REGISTER * part)
+        if not shape.is_whole:
+            return item_at(builder, self._groups[group], place, eight(F32), REGISTER)
+        if not adds_products():
+            return item_at(builder, self._groups[group], place, SHORTS, REGISTER)
+        both = item_at(builder, self._groups[group], place, eight(I32), REGISTER)
+        return builder.ashr(both, constant(both.type, 16))
+
+    def _with_factors(self, old: Any, sums: Any, factors: Any) -> Any:
+        """`old`, and sums times factors."""
+        builder, is_short = self._builder, sums.type == SHORTS
+        if self._shape.is_whole:
+            some = instruction(builder, _ADD, eight(I32), sums, factors) if is_short else builder.mul(sums, factors)
+            return builder.add(old, some)
+        whole = instruction(builder, _ADD, eight(I32), sums, constant(SHORTS, 1)) if is_short else sums
+        some = builder.fmul(builder.sitofp(whole, eight(F32)), factors, flags=CONTRACTED)
+        return builder.fadd(some, old, flags=CONTRACTED)
+
+
+def _plus_shorts(builder: Any, sums: Any, codes: Any, digits: Any) -> Any:
+    """Sixteen sums, and the products of two codes without a sign and digits with one, each."""
+    return builder.add(sums, multiplied(builder, codes, digits))
 
 
 def add_block(shape: Shape) -> Any:
