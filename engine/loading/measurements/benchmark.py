@@ -36,7 +36,7 @@ from engine.loading.measurements.rates_file import Measured, RatesFile
 from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples, rounded_samples
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, rounds
+from engine.loading.preparation import COMPRESSED, draft_rounds, draft_weights, dtype_for, rounds
 from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
@@ -249,7 +249,8 @@ def draft_benchmark(
     draft, options = identity.draft, identity.options
     if draft is None or is_eagle3(draft.config) or options.draft in OF_TARGET:
         return None
-    return benchmark_of(draft, draft_weights(options.weights), device, cache_root(options), arithmetic)
+    found = benchmark_of(draft, draft_weights(options.weights), device, cache_root(options), arithmetic)
+    return replace(found, is_rounded=draft_rounds(options, draft, device, arithmetic))
 
 
 def _formats(checkpoint: Checkpoint, sizes: ModelSizes) -> tuple[tuple[float, Mapping[int, PackedWeight]], ...]:
