@@ -200,7 +200,7 @@ def load_draft(
         is_rounded=plan.draft_is_rounded,
     )
     held = replace(options, weights=draft_weights(options.weights))
-    found = yield from _load_streamed(request, draft, own, held, device, cancellation)
+    found = yield from _load_streamed(request, draft, own, held, device, cancellation, keeps_few=True)
     inside = {id(weight) for weight in found.network.layers.parameters()}
     outside = (weight for weight in found.network.model.parameters() if id(weight) not in inside)
     nbytes = sum(weight.nbytes for layer in layers for weight in layer.weights) + sum(map(held_bytes, outside))
@@ -298,14 +298,16 @@ def _load_streamed(
     options: LoadOptions,
     device: torch.device,
     cancellation: Cancellation,
+    keeps_few: bool = False,
 ) -> Progress:
+    """`keeps_few`: see `Stored`, where rows are rounded."""
     dtype = dtype_for(options.weights, checkpoint, device, recall_arithmetic(options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     keeps_tables = plan.stays_stored and dtype in WRITTEN  # which is so on a processor alone
     streamable = build_streamable(checkpoint, dtype, device, keeps_tables)
     if keeps_tables:
         tables = streamable.converter.packed_tables()
-        keep_packed_tables(streamable.network.model, tables, plan.few_rows, plan.is_rounded)
+        keep_packed_tables(streamable.network.model, tables, plan.few_rows, plan.is_rounded, keeps_few)
     if plan.stays_stored:
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter, plan.stays_stored)
@@ -314,11 +316,14 @@ def _load_streamed(
         weights = options.weights if options.weights in COMPRESSED else name_of(kept)
         prepared = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
         stored = by_codec(prepared, streamable.converter)
+    decoders = stored.decoders
+    if decoders and plan.is_rounded:
+        decoders = [Rounding(each, keeps_few) for each in decoders]
     stream = LayerStream(
         list(streamable.network.layers),
         stored.layouts,
         plan.arrangement.tiers,
-        [*map(Rounding, stored.decoders)] if plan.is_rounded and stored.decoders else stored.decoders,
+        decoders,
         copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(
             expert_cache_bytes=plan.bytes.expert_cache,

@@ -94,7 +94,7 @@ def rounds(
 def draft_rounds(
     options: LoadOptions, draft: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
 ) -> bool:
-    """The same of a draft, if its weights stay packed: a draft only proposes, so that nobody has to ask for it."""
+    """The same of a draft's, if these stay packed: a draft only proposes, so that nobody has to ask for it."""
     return _can_round(draft_weights(options.weights), draft, device, arithmetic)
 
 

@@ -11,6 +11,7 @@ Where `--files` names a folder, files are opened there as by `tests.bench.peers`
 """
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -81,6 +82,7 @@ def main() -> None:
 
 def compare(kind: str, path: Path, options: LoadOptions, rows: Sequence[int], turns: int) -> None:
     """Print the table of one file."""
+    gc.collect()  # or memory of the file before would be given back while this one grows
     draft = open_checkpoint(str(path), role="draft")
     pair = PairIdentity(draft, draft, replace(options, target=str(path), draft=str(path)))
     keep_compiled_in(compiled_folder(pair.options))

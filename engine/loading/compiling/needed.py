@@ -84,7 +84,8 @@ def jobs_for(pair: Pair, device: torch.device) -> list[str]:
             is_mixture = any(layer.experts > layer.chosen > 0 for layer in model_sizes(model).layers)
             found += jobs.of_networks(is_narrow, is_mixture)
         found += jobs.of_rounding() if is_rounded else []
-        found += [job for parts in layouts for job in jobs.of_layout(parts, is_narrow, is_rounded)]
+        keeps_few = model is not pair.target
+        found += [job for parts in layouts for job in jobs.of_layout(parts, is_narrow, is_rounded, keeps_few)]
     if found and pair.draft is not None and pair.draft.parameters < SMALLEST:
         found += jobs.of_small_drafts()
     return found

@@ -150,3 +150,16 @@ def test_matrices_that_lie_otherwise_are_rounded_too_and_others_stay_exact() -> 
     assert torch.equal(rounding(Joined([matrix, matrix]))(x), torch.cat([y, y], 1))
     assert torch.equal(rounding(Alternating([matrix, matrix]))(x), y.repeat_interleave(2, 1))
     assert torch.equal(rounding(Woven(matrix, 1))(x), y.view(3, -1, 2).transpose(1, 2).reshape(3, -1))
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_are_exact_where_their_number_may_matter(name: str) -> None:
+    matrix, _ = matrix_of(name, COLUMNS)
+    rounded = matrix.rounding(keeps_few=True)
+    if not rounded.is_rounded:
+        pytest.skip("this processor has no loop for rows in 8 bits")
+    x = rows_of(9)
+    assert torch.equal(rounded(x[:1]), matrix(x[:1]))
+    assert not rounded.rounds(1)
+    assert rounded.rounds(9)
+    assert torch.equal(rounded(x), matrix.rounding()(x))
