@@ -1,12 +1,16 @@
 """Drafts whose weights stay packed on a processor: seconds of a pass over few rows, and memory, beside decoded ones.
 
 python -m tests.bench.drafts [--gigabytes 1.6] [--kinds Q4_K,Q4_0,Q8_0,Q6_K] [--rows 1,4,8,16,32] [--turns 9]
-    [--threads 2] [--weights auto] [--folder DIR] [--files DIR]
+    [--threads 2] [--weights auto] [--pair GIGABYTES] [--budgets 16,64] [--folder DIR] [--files DIR]
 
 The draft is the embedded target, grown to so many bytes in bfloat16 in the proportions of a Llama of 1B, in blocks of
 each type of GGUF files. It is loaded three times, all weights decoded, packed, and packed with rows that are rounded to
 8 bits where there are loops for that, and the three pass over the same rows in turns. Seconds are medians; memory is
 what the process grew by. What the machine measures for the plan, and what follows from it, stands below each table.
+
+With --pair, the file drafts for a target of so many bytes in bfloat16, in the same blocks, instead: the same prompts
+are answered greedily and in turns, with the draft decoded and as it is planned, in trees of each of the budgets.
+
 Where `--files` names a folder, files are opened there as by `tests.bench.peers`, and written first if they are missing.
 """
 
@@ -21,10 +25,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 import torch
 
+from engine.cli.bench import PROMPTS, read_prompts
+from engine.cli.session import Session
 from engine.errors import Cancellation
 from engine.idle_threads import let_idle_threads_sleep
 from engine.loading.loading import LoadedDraft, load_draft
@@ -38,15 +45,20 @@ from engine.loading.store import compiled_folder
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.products.compiling import keep_compiled_in
-from engine.protocol.options import LoadOptions
+from engine.protocol.messages import Statistics
+from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.text.prompt import Prompt
+from engine.text.tokenizer import Tokenizer
 from engine.weights.planning.computing import levels_gain_stored
 from engine.weights.planning.machine import Rates
 from tests.bench.folders import made_folder
+from tests.bench.inflate import EMBEDDED
 from tests.bench.peer_files import Files
 
 CPU = torch.device("cpu")
 BEHIND, SLOTS = 64, 512  # tokens of a text that each pass is behind, and of the cache
 WARM_UPS = 2
+ANSWER_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--weights", default="auto", help="the number type that is computed in")
+    parser.add_argument("--pair", type=float, default=0.0, help="bytes of a target's layers in bfloat16")
+    parser.add_argument("--budgets", default="16,64", help="nodes of its trees")
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--files", type=Path, default=None, help="where models lie, or are left for the next run")
     arguments = parser.parse_args()
@@ -77,7 +91,12 @@ def main() -> None:
         files = Files(arguments.files or Path(made), "grown", arguments.gigabytes)
         for kind in arguments.kinds.split(","):
             options = LoadOptions(target="", draft="", device="cpu", weights=arguments.weights, cache_dir=made)
-            compare(kind, files.target(kind), options, rows, arguments.turns)
+            if not arguments.pair:
+                compare(kind, files.target(kind), options, rows, arguments.turns)
+                continue
+            large = Files(files.folder / "large", "grown", arguments.pair)
+            options = replace(options, target=str(large.target(kind)), draft=str(files.target(kind)))
+            compare_answers(kind, options, [int(each) for each in arguments.budgets.split(",")], arguments.turns)
 
 
 def compare(kind: str, path: Path, options: LoadOptions, rows: Sequence[int], turns: int) -> None:
@@ -134,6 +153,37 @@ def in_turns(
                 if turn >= 0:
                     found.setdefault((each.name, number), []).append(taken)
     return found
+
+
+def compare_answers(kind: str, options: LoadOptions, budgets: Sequence[int], turns: int) -> None:
+    """Print the table of one pair."""
+    with patch("engine.loading.planning.levels_gain_stored", lambda _rates: False):
+        sessions = {"decoded": Session(options, quiet=True)}
+    sessions["as planned"] = Session(options, quiet=True)
+    tokenizer = Tokenizer.open(EMBEDDED)
+    prompts = [Prompt(tuple(tokenizer.encode_chat(chat))) for chat in read_prompts(str(PROMPTS), turns + 1)]
+    print(f"\n{kind}\n\n| | GB of the draft | {' | '.join(f'{each} nodes, tokens/s | per pass' for each in budgets)} |")
+    print(f"|---|{'--:|' * (1 + 2 * len(budgets))}")
+    told: dict[str, list[str]] = {name: [] for name in sessions}
+    for budget in budgets:
+        found: dict[str, list[Statistics]] = {name: [] for name in sessions}
+        for number, prompt in enumerate(prompts):
+            texts = []
+            for name in sorted(sessions, reverse=number % 2 > 0):
+                speculation = SpeculationOptions(method="specexec", budget=budget)
+                asked = GenerateOptions(SamplingOptions(temperature=0.0), speculation, ANSWER_TOKENS)
+                answer = sessions[name].collect(prompt, asked)
+                texts.append(answer.token_ids)
+                found[name] += [answer.statistics] if number else []  # the first one warms up
+            assert texts[0] == texts[1], "the target's own text, whatever a draft says"
+        for name, some in found.items():
+            rates = [each.new_tokens / each.seconds.decode for each in some]
+            told[name] += [f"{median(rates):.1f}", f"{median(each.tokens_per_pass for each in some):.1f}"]
+    for name, session in sessions.items():
+        assert session.loaded
+        assert session.loaded.draft
+        print(f"| {name} | {session.loaded.draft.bytes / 1e9:.2f} | {' | '.join(told[name])} |", flush=True)
+        session.engine.close()
 
 
 def _last(steps: Generator[Any, None, LoadedDraft]) -> LoadedDraft:
