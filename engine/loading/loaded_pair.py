@@ -339,10 +339,7 @@ def _load(
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device), plan.kv_form))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
         if texts is not None:
-            drafts = (draft, pair.draft), (heads, pair.heads)
-            of_draft = weights.draft.held_as if weights.draft else ""
-            names = model_names((target, pair.target), drafts, weights.stored_as, plan.is_rounded, of_draft)
-            texts.on_disk = TextsOnDisk(names)
+            texts.on_disk = _texts_on_disk(pair, weights, target, draft, heads)
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit,
             KeptTexts(0) if texts is None else texts,
@@ -353,6 +350,15 @@ def _load(
     except BaseException:
         weights.close()
         raise
+
+
+def _texts_on_disk(
+    pair: Pair, weights: LoadedTarget, target: Context, draft: Context | None, heads: Context | None
+) -> TextsOnDisk:
+    drafts = (draft, pair.draft), (heads, pair.heads)
+    of_draft = weights.draft.held_as if weights.draft else ""
+    reading = target, pair.target
+    return TextsOnDisk(model_names(reading, drafts, weights.stored_as, weights.plan.is_rounded, of_draft))
 
 
 def _draft_context(
