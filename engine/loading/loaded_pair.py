@@ -18,6 +18,7 @@ from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import (
     COPY,
     MEASURING,
+    LoadedDraft,
     LoadedTarget,
     draft_dtype,
     keep_draft_small,
@@ -29,9 +30,8 @@ from engine.loading.measurements.arithmetic import find_arithmetic, is_arithmeti
 from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
-from engine.loading.pair import Pair
+from engine.loading.pair import Pair, mixture_of
 from engine.loading.picture_readers import PictureReaders, readers_of
-from engine.loading.planning import mixture_of
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import FirstPasses, require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
@@ -234,7 +234,10 @@ class LoadedPair:
         unread = say("Pictures and sound are not read.") if reads_text_alone else ""
         for note in filter(None, (unread, pageable_note(share), plan.note)):
             target = replace(target, note=joined((target.note, note)))
-        draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
+        draft: ModelInfo | None = None
+        if self.pair.draft and self.draft:
+            held = self.weights.draft or LoadedDraft(self.draft.network)
+            draft = _described(self.pair.draft, self.draft.network, held.stored_as, held.nbytes)
         if draft and isinstance(self.draft, HeadContext):
             draft = replace(draft, bytes=self.draft.nbytes)
         if draft and self.merged:
@@ -325,7 +328,8 @@ def _load(
         elif pair.drafts_with_heads_alone:
             draft, heads = heads, None
         elif pair.draft:
-            network = yield from load_draft(request, pair.draft, pair.options, device, cancellation)
+            loaded = yield from load_draft(request, pair.draft, plan, pair.options, device, cancellation)
+            weights, network = replace(weights, draft=loaded), loaded.network
             keep_draft_small(network, weights.network)
             draft = _draft_context(network, work.draft_slots, weights, device, plan, cancellation)
             if pair.common_tokens:
@@ -335,8 +339,7 @@ def _load(
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device), plan.kv_form))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
         if texts is not None:
-            drafts = (draft, pair.draft), (heads, pair.heads)
-            texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as, plan.is_rounded))
+            texts.on_disk = _texts_on_disk(pair, weights, target, draft, heads)
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit,
             KeptTexts(0) if texts is None else texts,
@@ -347,6 +350,15 @@ def _load(
     except BaseException:
         weights.close()
         raise
+
+
+def _texts_on_disk(
+    pair: Pair, weights: LoadedTarget, target: Context, draft: Context | None, heads: Context | None
+) -> TextsOnDisk:
+    drafts = (draft, pair.draft), (heads, pair.heads)
+    of_draft = weights.draft.held_as if weights.draft else ""
+    reading = target, pair.target
+    return TextsOnDisk(model_names(reading, drafts, weights.stored_as, weights.plan.is_rounded, of_draft))
 
 
 def _draft_context(

@@ -16,11 +16,12 @@ from engine.errors import Cancellation, InputError
 from engine.loading.measurements.arithmetic import recall_arithmetic
 from engine.loading.measurements.benchmark import draft_benchmark, target_benchmark
 from engine.loading.pair import PairIdentity
-from engine.loading.planning import Question, are_low, may_stay_packed, plan_pair
+from engine.loading.planning import Question, are_low, plan_pair
 from engine.loading.preparation import (
     COMPRESSED,
     draft_weights,
     dtype_for,
+    may_stay_packed,
     prepare_model,
     prepared_folder,
     source_fingerprint,
@@ -47,7 +48,7 @@ from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.packed import Packed
 from engine.weights.codecs.rounding import Rounding
-from engine.weights.planning.arrangement import Tier, streamed_layers
+from engine.weights.planning.arrangement import Tier, all_in, streamed_layers
 from engine.weights.planning.machine import FEW_ROWS
 from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
@@ -57,6 +58,7 @@ from engine.weights.streaming.experts.followed import OneExpert
 from engine.weights.streaming.experts.kept import keep_experts
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from engine.weights.streaming.stored_weight import (
+    held_bytes,
     keep_packed_tables,
     keep_small,
     keep_small_tables,
@@ -84,11 +86,31 @@ class LayerCopies:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedDraft:
+    """A draft that is ready to run.
+
+    Where its weights stay packed, `stream` has the layers, of `nbytes`; `stored_as`: see `LoadedTarget`; `is_rounded`:
+    see `Plan.draft_is_rounded`.
+    """
+
+    network: Network
+    stream: LayerStream | None = None
+    stored_as: str = ""
+    nbytes: int = 0
+    is_rounded: bool = False
+
+    @property
+    def held_as(self) -> str:
+        """Tells apart what it computes with weights that are held otherwise; empty where they are ready."""
+        return f"{self.stored_as} times 8 bits" if self.is_rounded else self.stored_as
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedTarget:
     """A target that is ready to run.
 
     `stream` is None when all weights are resident; `stored_as`: what layers are kept in for every pass, by the
-    name that people know, empty if from nothing; `copies` is its self-draft.
+    name that people know, empty if from nothing; `copies` is its self-draft, `draft` another one.
     """
 
     network: Network
@@ -96,6 +118,7 @@ class LoadedTarget:
     plan: Plan
     stored_as: str = ""
     copies: LayerCopies | None = None
+    draft: LoadedDraft | None = None
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
@@ -104,10 +127,9 @@ class LoadedTarget:
 
     def close(self) -> None:
         """End the streams' threads and give their memory back."""
-        if self.copies:
-            self.copies.stream.close()
-        if self.stream:
-            self.stream.close()
+        for stream in (self.copies and self.copies.stream, self.draft and self.draft.stream, self.stream):
+            if stream:
+                stream.close()
 
 
 def plan_target(
@@ -129,14 +151,16 @@ def plan_target(
     bench = target_benchmark(pair, device, arithmetic)
     measured = recall_measured(pair, device, arithmetic)
     plan = _plan(pair, measured)
-    matters = not plan.arrangement.ready or plan.stays_stored or may_stay_packed(checkpoint, bench.needs, device)
+    of_draft = draft_benchmark(pair, device, arithmetic)
+    stay_packed = (each and may_stay_packed(each.checkpoint, each.needs, device) for each in (bench, of_draft))
+    matters = not plan.arrangement.ready or plan.stays_stored or any(stay_packed)
     if measured.target is None and matters:
         yield Loading(request, MEASURING, 0, 2)
         measured = replace(measured, target=bench.measure(cancellation.check))
     elif measured.target and matters and measured.target.times < MOST_TIMES and _are_low(pair, measured, plan):
         yield Loading(request, MEASURING, 0, 2)
         measured = replace(measured, target=bench.measure(cancellation.check, before=measured.target))
-    if matters and measured.draft is None and draft_benchmark(pair, device, arithmetic):
+    if matters and measured.draft is None and of_draft:
         yield Loading(request, MEASURING, 1, 2)
         measured = measure_draft(pair, measured, cancellation.check, arithmetic)
     return _plan(pair, measured) if matters else plan
@@ -161,9 +185,31 @@ def load_planned(
 
 
 def load_draft(
+    request: int, draft: Checkpoint, plan: Plan, options: LoadOptions, device: torch.device, cancellation: Cancellation
+) -> Generator[Loading, None, LoadedDraft]:
+    """Load a draft: ready, but for weights that stay packed as planned, or in 16 bits as this is faster here."""
+    if not plan.draft_rows:
+        return LoadedDraft((yield from _load_ready_draft(request, draft, options, device, cancellation)))
+    layers = model_sizes(draft).layers
+    own = replace(
+        plan,
+        arrangement=all_in("device", len(layers)),
+        bytes=replace(plan.bytes, expert_cache=0),
+        few_rows=plan.draft_rows,
+        stays_stored=True,
+        is_rounded=plan.draft_is_rounded,
+    )
+    held = replace(options, weights=draft_weights(options.weights))
+    found = yield from _load_streamed(request, draft, own, held, device, cancellation, keeps_few=True)
+    inside = {id(weight) for weight in found.network.layers.parameters()}
+    outside = (weight for weight in found.network.model.parameters() if id(weight) not in inside)
+    nbytes = sum(weight.nbytes for layer in layers for weight in layer.weights) + sum(map(held_bytes, outside))
+    return LoadedDraft(found.network, found.stream, found.stored_as, nbytes, plan.draft_is_rounded)
+
+
+def _load_ready_draft(
     request: int, draft: Checkpoint, options: LoadOptions, device: torch.device, cancellation: Cancellation
 ) -> Generator[Loading, None, Network]:
-    """Load a draft: ready, but for weights that stay in 16 bits because this is faster on the processor."""
     arithmetic = recall_arithmetic(options, device)
     dtype = draft_dtype(draft, options, device)
     if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
@@ -252,14 +298,16 @@ def _load_streamed(
     options: LoadOptions,
     device: torch.device,
     cancellation: Cancellation,
+    keeps_few: bool = False,
 ) -> Progress:
+    """`keeps_few`: see `Stored`, where rows are rounded."""
     dtype = dtype_for(options.weights, checkpoint, device, recall_arithmetic(options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     keeps_tables = plan.stays_stored and dtype in WRITTEN  # which is so on a processor alone
     streamable = build_streamable(checkpoint, dtype, device, keeps_tables)
     if keeps_tables:
         tables = streamable.converter.packed_tables()
-        keep_packed_tables(streamable.network.model, tables, plan.few_rows, plan.is_rounded)
+        keep_packed_tables(streamable.network.model, tables, plan.few_rows, plan.is_rounded, keeps_few)
     if plan.stays_stored:
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter, plan.stays_stored)
@@ -268,11 +316,14 @@ def _load_streamed(
         weights = options.weights if options.weights in COMPRESSED else name_of(kept)
         prepared = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
         stored = by_codec(prepared, streamable.converter)
+    decoders = stored.decoders
+    if decoders and plan.is_rounded:
+        decoders = [Rounding(each, keeps_few) for each in decoders]
     stream = LayerStream(
         list(streamable.network.layers),
         stored.layouts,
         plan.arrangement.tiers,
-        [*map(Rounding, stored.decoders)] if plan.is_rounded and stored.decoders else stored.decoders,
+        decoders,
         copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(
             expert_cache_bytes=plan.bytes.expert_cache,

@@ -18,6 +18,7 @@ from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say
+from engine.speculation.experts.sampled_size import Mixture
 from engine.text.gguf_tokenizer import LISTS
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
@@ -225,3 +226,17 @@ def words_of_positions(draft: Checkpoint | None, context_tokens: int) -> str:
 def drafts_with_heads(options: LoadOptions) -> bool:
     """Whether the target's own heads are to draft, alone or merged with a draft model."""
     return options.draft == OWN_HEADS or options.draft.endswith(WITH_HEADS)
+
+
+def mixture_of(target: Checkpoint, draft: Checkpoint) -> Mixture | None:
+    """What a target's experts are, as its files tell; None where it has none. An EAGLE-3 head counts as it stands."""
+    sizes, other = model_sizes(target), model_sizes(draft)
+    routed = [layer for layer in sizes.layers if 0 < layer.chosen < layer.experts]
+    if not routed:
+        return None
+    count, chosen = routed[0].experts, routed[0].chosen
+    left_out = sum(layer.elements - layer.active_elements for layer in routed)
+    once, draft_once = (
+        sum(layer.active_elements for layer in each.layers) + each.vocabulary * each.hidden for each in (sizes, other)
+    )
+    return Mixture(count, chosen, left_out * chosen / (count - chosen) / once, draft_once / once)

@@ -11,9 +11,16 @@ import torch
 
 from engine.errors import InputError
 from engine.loading.pair import words_of_positions
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored, words_of_rounding
+from engine.loading.preparation import (
+    COMPRESSED,
+    draft_weights,
+    dtype_for,
+    may_stay_packed,
+    stays_stored,
+    words_of_rounding,
+)
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import SMALLEST, Arithmetic, own_dtype
+from engine.model.device import Arithmetic, own_dtype
 from engine.model.families.own_products import multiplies_with_linear
 from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
@@ -25,10 +32,10 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import joined, say
-from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
+from engine.weights.planning.computing import levels_gain_stored
 from engine.weights.planning.machine import Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
@@ -80,8 +87,8 @@ class Question:
     `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
     take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last
     answers.
-    `kv`, `activations`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits; `is_rounded`:
-    see `ModelNeeds`.
+    `kv`, `activations`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits; `is_rounded`,
+    `draft_is_rounded`: see `ModelNeeds`, of the target and of a draft that stays packed.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -103,6 +110,7 @@ class Question:
     kv_form: KvForm | None = None
     activations: str = "exact"
     is_rounded: bool = False
+    draft_is_rounded: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -219,10 +227,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
     needs = with_kv(needs_of(target, sizes, question.weights, device, question.arithmetic), sizes, question.kv_form)
     needs = replace(needs, is_rounded=question.is_rounded)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
-        is_tied = bool(target.config.get("tie_word_embeddings", True))
-        is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN
-        saved = saved_bytes(target.weights, needs.shape.value_bytes, is_tied) if is_kept else 0
-        needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
+        needs = _staying_packed(target, needs, dtype_for(question.weights, target, device, question.arithmetic))
     pictures = picture_sizes(target, sizes.hidden, needs.shape.value_bytes, work.context_tokens)
     needs = replace(needs, encoding_bytes=pictures.encoding, feature_bytes=pictures.features)
     return Case(
@@ -257,10 +262,21 @@ def _drafting(
 
 def _alone(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
     """What a draft model needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
-    needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device, question.arithmetic)
+    weights, rates = draft_weights(question.weights), question.draft_rates
+    needs = needs_of(draft, model_sizes(draft), weights, device, question.arithmetic)
+    if rates and may_stay_packed(draft, needs, device) and levels_gain_stored(rates):
+        needs = _staying_packed(draft, needs, dtype_for(weights, draft, device, question.arithmetic))
+        needs = replace(needs, is_rounded=question.draft_is_rounded)
     if needs.stays_stored:
         needs = replace(needs, layers=tuple(replace(each, run_bytes=each.stored_bytes) for each in needs.layers))
     return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
+
+
+def _staying_packed(checkpoint: Checkpoint, needs: ModelNeeds, dtype: torch.dtype) -> ModelNeeds:
+    """The needs of a packed checkpoint whose layers are multiplied as they are; tables are, in these number types."""
+    is_tied = bool(checkpoint.config.get("tie_word_embeddings", True))
+    saved = saved_bytes(checkpoint.weights, needs.shape.value_bytes, is_tied) if dtype in WRITTEN else 0
+    return replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
 
 
 def _roomier(case: Case) -> Plan | None:
@@ -373,11 +389,6 @@ def needs_of(
     )
 
 
-def may_stay_packed(checkpoint: Checkpoint, needs: ModelNeeds, device: torch.device) -> bool:
-    """Whether packed layers might be multiplied as they are, where a processor is measured to be fast at that."""
-    return device.type == "cpu" and needs.codec == "packed" and checkpoint.parameters >= SMALLEST
-
-
 def with_kv(needs: ModelNeeds, sizes: ModelSizes, form: KvForm | None) -> ModelNeeds:
     """The same needs, with keys and values kept in this way."""
     form = form or "computed"
@@ -482,17 +493,3 @@ def _is_converted_expert(weight: StoredWeight) -> bool:
 
 def _own_type(weight: StoredWeight) -> torch.dtype:
     return torch_types()[weight.dtype] if weight.dtype in COMPUTED.values() else torch.bfloat16
-
-
-def mixture_of(target: Checkpoint, draft: Checkpoint) -> Mixture | None:
-    """What a target's experts are, as its files tell; None where it has none. An EAGLE-3 head counts as it stands."""
-    sizes, other = model_sizes(target), model_sizes(draft)
-    routed = [layer for layer in sizes.layers if 0 < layer.chosen < layer.experts]
-    if not routed:
-        return None
-    count, chosen = routed[0].experts, routed[0].chosen
-    left_out = sum(layer.elements - layer.active_elements for layer in routed)
-    once, draft_once = (
-        sum(layer.active_elements for layer in each.layers) + each.vocabulary * each.hidden for each in (sizes, other)
-    )
-    return Mixture(count, chosen, left_out * chosen / (count - chosen) / once, draft_once / once)

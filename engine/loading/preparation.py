@@ -8,7 +8,15 @@ from torch import Tensor
 
 from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import Arithmetic, choose_dtype, has_narrow_weights, is_exact_faster, own_dtype, own_dtype_on
+from engine.model.device import (
+    SMALLEST,
+    Arithmetic,
+    choose_dtype,
+    has_narrow_weights,
+    is_exact_faster,
+    own_dtype,
+    own_dtype_on,
+)
 from engine.model.layer_converter import open_layer_converter
 from engine.model.products.arranged import rounds_blocks
 from engine.model.shape import model_sizes
@@ -16,6 +24,7 @@ from engine.number_types import COMPUTED, computed_types, name_of
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
 from engine.weights.codecs.codec import Codec, codec_named
+from engine.weights.planning.needs import ModelNeeds
 from engine.weights.store.manifest import Recipe, fingerprint
 from engine.weights.store.prepare import PrepareProgress, Work, prepare
 from engine.weights.store.prepared_model import folder_name
@@ -68,17 +77,31 @@ def stays_stored(checkpoint: Checkpoint, weights: str, device: torch.device, ari
     return arithmetic.rows_as_stored(choose_dtype(weights, checkpoint, device, arithmetic)) > 0
 
 
+def may_stay_packed(checkpoint: Checkpoint, needs: ModelNeeds, device: torch.device) -> bool:
+    """Whether packed layers might be multiplied as they are, where a processor is measured to be fast at that."""
+    return device.type == "cpu" and needs.codec == "packed" and checkpoint.parameters >= SMALLEST
+
+
 def rounds(
     options: LoadOptions, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
 ) -> bool:
-    """Whether what a target's weights are multiplied with is rounded to 8 bits: it was asked for, and there are loops.
-
-    These are for networks in float32 on a processor, and dense ones: experts are multiplied as ever.
-    """
-    if options.activations != "int8" or device.type != "cpu" or options.weights in COMPRESSED:
+    """Whether what a target's weights are multiplied with is rounded to 8 bits: that was asked for and can be done."""
+    if options.activations != "int8" or options.weights in COMPRESSED:
         return False
+    return _can_round(options.weights, checkpoint, device, arithmetic)
+
+
+def draft_rounds(
+    options: LoadOptions, draft: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
+) -> bool:
+    """The same of a draft's, if these stay packed: a draft only proposes, so that nobody has to ask for it."""
+    return _can_round(draft_weights(options.weights), draft, device, arithmetic)
+
+
+def _can_round(weights: str, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None) -> bool:
+    """Whether there are loops: for dense networks in float32 on a processor, as experts are multiplied as ever."""
     is_dense = not any(layer.experts for layer in model_sizes(checkpoint).layers)
-    if not is_dense or dtype_for(options.weights, checkpoint, device, arithmetic) != torch.float32:
+    if device.type != "cpu" or not is_dense or dtype_for(weights, checkpoint, device, arithmetic) != torch.float32:
         return False
     return rounds_blocks({weight.format.name for weight in checkpoint.packed.values()})
 

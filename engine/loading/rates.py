@@ -13,7 +13,7 @@ from engine.loading.measurements.benchmark import draft_benchmark, machine_key, 
 from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question
-from engine.loading.preparation import rounds
+from engine.loading.preparation import draft_rounds, rounds
 from engine.loading.store import cache_root
 from engine.loading.tree_record import TreeRecord
 from engine.model.device import Arithmetic, choose_device
@@ -207,6 +207,7 @@ def question_for(
         kv=options.kv,
         activations=options.activations,
         is_rounded=rounds(options, identity.target, device, arithmetic),
+        draft_is_rounded=identity.draft is not None and draft_rounds(options, identity.draft, device, arithmetic),
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,

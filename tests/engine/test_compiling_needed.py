@@ -226,4 +226,6 @@ def test_rows_in_8_bits_have_loops_of_their_own() -> None:
         pytest.skip("this processor has no loop for rows in 8 bits")
     assert [job.partition(" ")[0] for job in rounded] == ["bytes", "decode", "decode_from"]
     assert not any(job.startswith("bytes") for job in exact)
+    few = jobs.of_layout(packed, False, is_rounded=True, keeps_few=True)
+    assert set(few) - set(rounded) == {job for job in exact if job.startswith(("alone", "whole"))}
     assert jobs.of_layout(plain, False, is_rounded=True) == jobs.of_layout(plain, False)

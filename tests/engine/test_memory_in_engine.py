@@ -55,10 +55,10 @@ def test_what_a_failed_attempt_had_loaded_is_gone_before_the_next(monkeypatch: p
         return result
 
     def ready(*arguments: Any) -> Any:
-        network = yield from load_draft(*arguments)
+        draft = yield from load_draft(*arguments)
         if len(loaded) == 1:
             torch.empty(1 << 60, dtype=torch.uint8)
-        return network
+        return draft
 
     monkeypatch.setattr(loaded_pair, "load_planned", planned)
     monkeypatch.setattr(loaded_pair, "load_draft", ready)

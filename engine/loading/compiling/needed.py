@@ -17,7 +17,7 @@ from engine.loading.compiling.processes import Compilers, how_many
 from engine.loading.measurements.arithmetic import is_arithmetic_missing, recall_arithmetic
 from engine.loading.measurements.samples import coded_sample, product_of
 from engine.loading.pair import Pair
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, rounds
+from engine.loading.preparation import COMPRESSED, draft_rounds, draft_weights, dtype_for, rounds
 from engine.loading.store import compiled_folder
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
@@ -78,13 +78,14 @@ def jobs_for(pair: Pair, device: torch.device) -> list[str]:
     found = jobs.of_measuring(_is_narrow(arithmetic)) if is_arithmetic_missing(pair.identity, device) else []
     for model, weights in models:
         is_narrow = dtype_for(weights, model, device, arithmetic) == torch.bfloat16
-        is_rounded = model is pair.target and rounds(pair.options, model, device, arithmetic)
+        is_rounded = (rounds if model is pair.target else draft_rounds)(pair.options, model, device, arithmetic)
         layouts = [parts for product in _products(model, weights) for parts in _layouts(product)]
         if layouts:
             is_mixture = any(layer.experts > layer.chosen > 0 for layer in model_sizes(model).layers)
             found += jobs.of_networks(is_narrow, is_mixture)
         found += jobs.of_rounding() if is_rounded else []
-        found += [job for parts in layouts for job in jobs.of_layout(parts, is_narrow, is_rounded)]
+        keeps_few = model is not pair.target
+        found += [job for parts in layouts for job in jobs.of_layout(parts, is_narrow, is_rounded, keeps_few)]
     if found and pair.draft is not None and pair.draft.parameters < SMALLEST:
         found += jobs.of_small_drafts()
     return found

@@ -15,14 +15,14 @@ Reading = tuple[Context | None, Checkpoint | None]  # a context, and where its w
 
 
 def model_names(
-    target: Reading, drafts: tuple[Reading, ...], stored_as: str, is_rounded: bool = False
+    target: Reading, drafts: tuple[Reading, ...], stored_as: str, is_rounded: bool = False, draft_held_as: str = ""
 ) -> dict[Context, str]:
     """By context; a self-draft has no text of its own. Raises `ModelError` if a file of a checkpoint is gone.
 
     What counts is all that a number in a cache depends on: the state of the files, the types of weights and numbers,
     the kind of device, the version of transformers, which computes. A head reads what its target has computed, and a
     target that records hidden states for one keeps these too, of the layers that it names. `stored_as`: of the target's
-    layers; `is_rounded`: what these are multiplied with is.
+    layers; `is_rounded`: what these are multiplied with is. `draft_held_as`: the same of a draft's, in words.
     """
     names: dict[Context, str] = {}
     for context, checkpoint in (target, *drafts):
@@ -38,7 +38,7 @@ def model_names(
             "numbers": str(network.dtype),
             "device": network.device.type,
             "attention": network.attention,
-            "stored_as": stored_as if is_target else "",
+            "stored_as": stored_as if is_target else draft_held_as,
         }
         if context.form is not AS_COMPUTED:
             about["slots"] = context.form.parts

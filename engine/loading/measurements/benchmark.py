@@ -36,7 +36,7 @@ from engine.loading.measurements.rates_file import Measured, RatesFile
 from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples, rounded_samples
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, rounds
+from engine.loading.preparation import COMPRESSED, draft_rounds, draft_weights, dtype_for, rounds
 from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
@@ -67,7 +67,7 @@ class Benchmark:
 
     `stored`: the number type in its files. `packed`: if its layers are streamed as the checkpoint packs them, of each
     format what part of the weights it packs, and some of the model's own weights by about how many numbers they have.
-    `is_rounded`: they are multiplied with rows in 8 bits, see `preparation.rounds`.
+    `is_rounded`: they are multiplied with rows in 8 bits, see `preparation.rounds`; `keeps_few`: see `Stored`.
     """
 
     checkpoint: Checkpoint
@@ -80,6 +80,7 @@ class Benchmark:
     folder: Path
     cache: Path
     is_rounded: bool = False
+    keeps_few: bool = False
 
     @property
     def key(self) -> str:
@@ -87,7 +88,7 @@ class Benchmark:
         shape, family = self.needs.shape, self.checkpoint.config.get("model_type")
         names = [next(iter(weights.values())).format.name for _, weights in self.packed]
         stored_as = "+".join(names) or self.needs.codec
-        loops = f"{LOOPS} of 8 bits" if self.is_rounded else LOOPS
+        loops = f"{LOOPS} of 8 bits{' but for few' if self.keeps_few else ''}" if self.is_rounded else LOOPS
         parts = (
             machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {loops}",
             f"{family}, {shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
@@ -194,7 +195,7 @@ class Benchmark:
         needs = self.needs
         if self.packed:
             found = packed_samples(self.packed)
-            return rounded_samples(found) if self.is_rounded else found
+            return rounded_samples(found, self.keeps_few) if self.is_rounded else found
         return coded_samples(needs.codec, needs.shape.hidden, needs.shape.widest, self.stored)
 
     def _decode_rate(self, timer: DeviceTimer) -> float:
@@ -249,7 +250,8 @@ def draft_benchmark(
     draft, options = identity.draft, identity.options
     if draft is None or is_eagle3(draft.config) or options.draft in OF_TARGET:
         return None
-    return benchmark_of(draft, draft_weights(options.weights), device, cache_root(options), arithmetic)
+    found = benchmark_of(draft, draft_weights(options.weights), device, cache_root(options), arithmetic)
+    return replace(found, is_rounded=draft_rounds(options, draft, device, arithmetic), keeps_few=True)
 
 
 def _formats(checkpoint: Checkpoint, sizes: ModelSizes) -> tuple[tuple[float, Mapping[int, PackedWeight]], ...]:

@@ -88,11 +88,14 @@ def _copies(weight: PackedWeight, elements: int) -> tuple[StoredSample, ...]:
     return tuple(packed_sample(weight) for _ in range(max(1, min(MOST_COPIES, elements // weight.elements))))
 
 
-def rounded_samples(samples: Samples) -> Samples:
-    """The same weights, multiplied with rows in 8 bits where there are loops for that."""
+def rounded_samples(samples: Samples, keeps_few: bool = False) -> Samples:
+    """The same weights, multiplied with rows in 8 bits where there are loops for that; `keeps_few`: see `Stored`."""
+
+    def rounding(sample: StoredSample) -> StoredSample:
+        return replace(sample, decoder=Rounding(sample.decoder, keeps_few))
+
     few, many = (
-        tuple((part, tuple(replace(each, decoder=Rounding(each.decoder)) for each in some)) for part, some in formats)
-        for formats in (samples.few, samples.many)
+        tuple((part, tuple(map(rounding, some))) for part, some in formats) for formats in (samples.few, samples.many)
     )
     return Samples(few, many)
 

@@ -112,23 +112,23 @@ class Outputs(Stored):
 
 
 @overload
-def rounding(product: Product) -> Product: ...
+def rounding(product: Product, keeps_few: bool = False) -> Product: ...
 
 
 @overload
-def rounding(product: None) -> None: ...
+def rounding(product: None, keeps_few: bool = False) -> None: ...
 
 
-def rounding(product: Product | None) -> Product | None:
+def rounding(product: Product | None, keeps_few: bool = False) -> Product | None:
     """The same product with rows of float32, which are all that it is handed, rounded to 8 bits as far as loops do it.
 
-    See `loops.rounded`.
+    See `loops.rounded`. `keeps_few`: see `Stored`.
     """
     if isinstance(product, Stored):
-        return product.rounding()
+        return product.rounding(keeps_few)
     if isinstance(product, Joined | Alternating):
-        return type(product)([rounding(matrix) for matrix in product.matrices])
-    return Woven(rounding(product.matrix), product.heads) if isinstance(product, Woven) else product
+        return type(product)([rounding(matrix, keeps_few) for matrix in product.matrices])
+    return Woven(rounding(product.matrix, keeps_few), product.heads) if isinstance(product, Woven) else product
 
 
 def rounds_blocks(kinds: Iterable[str]) -> bool:

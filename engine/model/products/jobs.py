@@ -36,10 +36,10 @@ def _array(kind: Any, dimensions: int) -> layouts.Array:
 _FLOATS = layouts.Floats(_array(np.float32, 2))
 
 
-def of_layout(parts: Any, is_narrow: bool, is_rounded: bool = False) -> list[str]:
+def of_layout(parts: Any, is_narrow: bool, is_rounded: bool = False, keeps_few: bool = False) -> list[str]:
     """What matrices of such a layout need, whose network computes in bfloat16 (`is_narrow`) or in float32.
 
-    `is_rounded`: rows are multiplied in 8 bits where there are loops for that.
+    `is_rounded`: rows are multiplied in 8 bits where there are loops for that; `keeps_few`: see `Stored`.
     """
     from engine.model.products import native  # noqa: PLC0415  # numba
     from engine.model.products.loops import rounded, whole_numbers  # noqa: PLC0415
@@ -49,7 +49,8 @@ def of_layout(parts: Any, is_narrow: bool, is_rounded: bool = False) -> list[str
     takes_bfloats = is_narrow and loop is not None and native.reads_packed(parts)
     kinds = ["alone", loop.kind if takes_bfloats and loop else "several"]
     if is_rounded and rounded.takes(parts):
-        kinds = ["bytes"]
+        few = ["alone", *(["whole"] if together else [])] if keeps_few and is_whole else []
+        kinds = ["bytes", *few]
     elif is_whole and is_narrow:
         kinds += ["short", "shorts"] if together else ["short"]
     elif is_whole and together:

@@ -90,7 +90,7 @@ class Batch:
         """
         width = width or matrix.rows
         # Alike: a last one of a row would cost as much as others.
-        step = -(-rows // max(1, round(rows / (MOST_ROUNDED_ROWS if matrix.is_rounded else MOST_ROWS))))
+        step = -(-rows // max(1, round(rows / (MOST_ROUNDED_ROWS if matrix.rounds(rows) else MOST_ROWS))))
         for at in range(0, rows, step):
             place = x + 4 * at * matrix.columns, y + 4 * at * width
             self._products.append((matrix, *place, min(step, rows - at), width, is_narrow))
@@ -127,7 +127,7 @@ class Batch:
         products = list(self._lines)
         for matrix, x, y, rows, width, is_narrow in self._products:
             place, kind, order = x, "", matrix.order_of(rows)
-            if matrix.is_rounded:
+            if matrix.rounds(rows):
                 place, kind = self._place_of_rounded(x, rows, matrix.columns), OF_BYTES
             elif order is not None:
                 place = self._place_of_digits(x, rows, matrix.columns, order, is_narrow)
@@ -215,13 +215,15 @@ class Stored:
     """A matrix [rows, columns] in one of the layouts.
 
     `is_rounded`: rows of float32, which are all that it is multiplied with then, are rounded to 8 bits: see
-    `loops.rounded`.
+    `loops.rounded`. `keeps_few`: but for so few as are multiplied in whole numbers, which is as fast; what a row gives
+    depends on the rows beside it then.
     """
 
     parts: Any
     rows: int
     columns: int
     is_rounded: bool = False
+    keeps_few: bool = False
     _places: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
     _orders: list[int | None] = field(default_factory=list, compare=False, repr=False)
@@ -264,14 +266,18 @@ class Stored:
 
     def order_of(self, rows: int) -> int | None:
         """The same for so many rows; None where they are rounded."""
-        if self.is_rounded:
+        if self.is_rounded and not self.keeps_few:
             return None
         return self.order if native().whole_numbers.takes(rows, self.columns) else None
 
-    def rounding(self) -> "Stored":
+    def rounds(self, rows: int) -> bool:
+        """Whether so many rows are rounded to 8 bits."""
+        return self.is_rounded and self.order_of(rows) is None
+
+    def rounding(self, keeps_few: bool = False) -> "Stored":
         """The same matrix with rows rounded to 8 bits where there is a loop for that; else itself."""
         is_able = type(self) is Stored and native().rounded.takes(self.parts)
-        return replace(self, is_rounded=True, _places={}) if is_able else self
+        return replace(self, is_rounded=True, keeps_few=keeps_few, _places={}) if is_able else self
 
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""

@@ -117,7 +117,7 @@ class Steps:
     @staticmethod
     def _kind(matrix: Stored, rows: int, is_narrow: bool) -> tuple[str, int]:
         """How rows lie that a matrix is multiplied with, "" for as they are; and in which order, see `Stored.order`."""
-        if matrix.is_rounded:
+        if matrix.rounds(rows):
             return OF_BYTES, 0
         order = matrix.order_of(rows)
         if order is not None:

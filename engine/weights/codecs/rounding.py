@@ -12,9 +12,10 @@ from engine.weights.codecs.codec import Decoder
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The same `Decoder` as another one but for that: of networks in float32."""
+    """The same `Decoder` as another one but for that: of networks in float32. `keeps_few`: see `Stored`."""
 
     decoder: Decoder
+    keeps_few: bool = False
 
     def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
         """See `Decoder.decode`."""
@@ -24,4 +25,4 @@ class Rounding:
         self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
     ) -> Product | None:
         """See `Decoder.product`."""
-        return rounding(self.decoder.product(stored, name, shape, turned))
+        return rounding(self.decoder.product(stored, name, shape, turned), self.keeps_few)

@@ -8,6 +8,7 @@ from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import Layer, ModelNeeds
 
 GIGA, TERA = 1e9, 1e12
+LEVELS = (1, 4, 8, 16, 32)  # rows of levels of trees
 
 
 def pass_seconds(
@@ -32,6 +33,16 @@ def pass_seconds(
         if experts:
             inside += count * expert_seconds(model, layer, rows, rates, as_stored)
     return inside + head + rates.pass_seconds
+
+
+def levels_gain_stored(rates: Rates) -> bool:
+    """Whether levels of trees are multiplied no later with weights as they are stored than with weights that are ready.
+
+    As measured; False where nothing was.
+    """
+    if rates.stored is None or rates.products is None:
+        return False
+    return sum(map(rates.stored, LEVELS)) <= sum(map(rates.products, LEVELS))
 
 
 def expert_seconds(

@@ -158,6 +158,11 @@ class ModelNeeds:
         return self.codec in ("nf4", "int8", "packed")
 
     @property
+    def stays_packed(self) -> bool:
+        """Whether a checkpoint's packed weights stay so for good, where they are multiplied."""
+        return self.codec == "packed" and self.stays_stored
+
+    @property
     def may_be_ready(self) -> bool:
         """Whether layers may be decoded once and for good, where there is room for that.
 
@@ -304,7 +309,9 @@ def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
         model.shape.pass_bytes(batch, slots, logit_rows=batch, float_copies=1, nodes=work.draft_nodes),
     )
     cache = (model.kv_bytes + model.record_bytes) * slots + model.state.cache_bytes(work.draft_nodes)
-    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes + _kept_bytes(model, work)
+    layers = sum(layer.run_bytes for layer in model.layers)
+    scratch = model.scratch_bytes(by_matrix=True) if model.stays_packed else 0
+    return layers + scratch + model.rest_bytes + cache + passes + _kept_bytes(model, work)
 
 
 def _kept_bytes(model: ModelNeeds, work: Workload) -> int:

@@ -54,6 +54,7 @@ class Plan:
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
     `few_rows`: see `Rates`; `stays_stored`, `is_rounded`, `kv_form`: `ModelNeeds`; `context_tokens`: see `Workload`.
+    `draft_rows`: the few rows of a draft whose weights stay packed, 0 of others; `draft_is_rounded`: see `ModelNeeds`.
     `note`: the part of the reason that is about the context. `expected`: seconds of the target's passes by their rows,
     None where the machine was not measured.
     """
@@ -71,6 +72,8 @@ class Plan:
     few_rows: int = 0
     stays_stored: bool = False
     is_rounded: bool = False
+    draft_rows: int = 0
+    draft_is_rounded: bool = False
     kv_form: KvForm = "computed"
     note: str = ""
     context_tokens: int = 0
@@ -200,6 +203,8 @@ def plan(
         few_rows=machine.rates.few_rows,
         stays_stored=target.stays_stored,
         is_rounded=target.is_rounded and not arrangement.ready,
+        draft_rows=machine.drafting.few_rows if machine.drafting and draft and draft.stays_packed else 0,
+        draft_is_rounded=draft is not None and draft.stays_packed and draft.is_rounded,
         kv_form=target.kv_form,
         context_tokens=work.context_tokens,
     )

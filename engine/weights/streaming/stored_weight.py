@@ -231,14 +231,15 @@ class PackedTable(StoredWeight):
         few_rows: int,
         dtype: torch.dtype = torch.float32,
         is_rounded: bool = False,
+        keeps_few: bool = False,
     ) -> "PackedTable | None":
         """Of a packed matrix, and what is stored of it, in a network of `dtype`; None if no loop multiplies with it.
 
-        `is_rounded`: rows are multiplied in 8 bits where there is a loop for that.
+        `is_rounded`: rows are multiplied in 8 bits where there is a loop for that; `keeps_few`: see `Stored`.
         """
         shape = weight.shape[0], weight.shape[1]
         product = weight.format.product(parts, shape)
-        product = rounding(product) if is_rounded else product
+        product = rounding(product, keeps_few) if is_rounded else product
         if type(product) is not Stored:
             return None
         place = torch.empty(1, dtype=dtype).expand(shape)  # takes no memory
@@ -407,11 +408,13 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
             module._parameters["weight"] = narrow  # no `Parameter`, as it has no numbers
 
 
-def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: int, is_rounded: bool = False) -> None:
+def keep_packed_tables(
+    model: Any, tables: Mapping[str, LazyPacked], few_rows: int, is_rounded: bool = False, keeps_few: bool = False
+) -> None:
     """Keep embedding and head of a transformers model as they are packed, where loops multiply with them.
 
-    `tables`: those that may stay, by the model's names; they may be on meta. Others of them are decoded. `is_rounded`:
-    see `PackedTable.of`. Raises `ModelError` when one cannot be read.
+    `tables`: those that may stay, by the model's names; they may be on meta. Others of them are decoded. `is_rounded`,
+    `keeps_few`: see `PackedTable.of`. Raises `ModelError` when one cannot be read.
     """
     names: dict[int, list[str]] = defaultdict(list)  # tied ones have two
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -423,7 +426,7 @@ def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: i
         if lazy is None:
             continue
         if id(table) not in made:
-            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows, lazy.dtype, is_rounded)
+            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows, lazy.dtype, is_rounded, keeps_few)
             made[id(table)] = nn.Parameter(lazy[...], requires_grad=False) if packed is None else packed
         module._parameters["weight"] = made[id(table)]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading.planning import mixture_of, needs_of
+from engine.loading.pair import mixture_of
+from engine.loading.planning import needs_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.families.whole_experts import WHOLE, multiplies_all_experts
 from engine.model.shape import model_sizes

@@ -164,3 +164,16 @@ def test_matrices_that_lie_otherwise_are_rounded_too_and_others_stay_exact() -> 
 def test_processors_with_narrower_registers_give_the_same_bits() -> None:
     found = on_several_processors(CHILD, NAMES)
     assert all(each == found[0] for each in found[1:])
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_are_exact_where_their_number_may_matter(name: str) -> None:
+    matrix, _ = matrix_of(name, COLUMNS)
+    rounded = matrix.rounding(keeps_few=True)
+    if not rounded.is_rounded:
+        pytest.skip("this processor has no loop for rows in 8 bits")
+    x = rows_of(9)
+    assert torch.equal(rounded(x[:1]), matrix(x[:1]))
+    assert not rounded.rounds(1)
+    assert rounded.rounds(9)
+    assert torch.equal(rounded(x), matrix.rounding()(x))
