@@ -19,7 +19,6 @@ from engine.model.device import (
 )
 from engine.model.layer_converter import open_layer_converter
 from engine.model.products.arranged import rounds_blocks
-from engine.model.shape import model_sizes
 from engine.number_types import COMPUTED, computed_types, name_of
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import say
@@ -99,9 +98,8 @@ def draft_rounds(
 
 
 def _can_round(weights: str, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None) -> bool:
-    """Whether there are loops: for dense networks in float32 on a processor, as experts are multiplied as ever."""
-    is_dense = not any(layer.experts for layer in model_sizes(checkpoint).layers)
-    if device.type != "cpu" or not is_dense or dtype_for(weights, checkpoint, device, arithmetic) != torch.float32:
+    """Whether there are loops: for networks in float32 on a processor."""
+    if device.type != "cpu" or dtype_for(weights, checkpoint, device, arithmetic) != torch.float32:
         return False
     return rounds_blocks({weight.format.name for weight in checkpoint.packed.values()})
 
@@ -112,7 +110,7 @@ def words_of_rounding(activations: str, is_rounded: bool) -> str:
         return ""
     if not is_rounded:
         return say(
-            "Nothing is rounded to 8 bits: this is for dense models in GGUF's blocks of whole numbers, in "
+            "Nothing is rounded to 8 bits: this is for models in GGUF's blocks of whole numbers, in "
             "float32 on a processor with AVX2."
         )
     return say(

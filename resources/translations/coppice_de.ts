@@ -11403,8 +11403,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/preparation.py" />
-            <source>Nothing is rounded to 8 bits: this is for dense models in GGUF's blocks of whole numbers, in float32 on a processor with AVX2.</source>
-            <translation>Es wird nichts auf 8 Bit gerundet: Das geht bei dichten Modellen in GGUF-Blöcken aus ganzen Zahlen, in float32 auf einem Prozessor mit AVX2.</translation>
+            <source>Nothing is rounded to 8 bits: this is for models in GGUF's blocks of whole numbers, in float32 on a processor with AVX2.</source>
+            <translation>Es wird nichts auf 8 Bit gerundet: Das geht bei Modellen in GGUF-Blöcken aus ganzen Zahlen, in float32 auf einem Prozessor mit AVX2.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/preparation.py" />

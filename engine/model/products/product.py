@@ -274,6 +274,11 @@ class Stored:
         """Whether so many rows are rounded to 8 bits."""
         return self.is_rounded and self.order_of(rows) is None
 
+    @property
+    def alone(self) -> str:
+        """The kind of x, as `native.loop_of` has it, of one row that is multiplied with it in float32."""
+        return OF_BYTES if self.rounds(1) else "alone"
+
     def rounding(self, keeps_few: bool = False) -> "Stored":
         """The same matrix with rows rounded to 8 bits where there is a loop for that; else itself."""
         is_able = type(self) is Stored and native().rounded.takes(self.parts)

@@ -144,6 +144,8 @@ class Steps:
             work, size, block = ("pairs", 2, loop.pairs.BLOCK) if is_paired else ("pack", 4, loop.kernels.BLOCK)
             step = max(1, WORTH_SPREADING // (rows * block))
             return loop.works.loop_for(work), 0, size * columns, -(-columns // block), step
+        if name == OF_BYTES:
+            return loop.works.loop_for("bytes"), 0, loop.rounded.bytes_of_a_row(columns), 0, loop.ROUNDED_TOGETHER
         is_short = name in {"short", "shorts"}
         return loop.works.loop_for("digits"), 2 * order + is_short, loop.whole_numbers.bytes_of_a_row(columns), 0, 1
 
@@ -176,12 +178,21 @@ class Steps:
     def _in_bytes(self, x: Tensor, room: Room) -> int:
         """Where rows of x [rows, columns] lie rounded to 8 bits."""
         rows, columns = x.shape
-        written = room.take(rows * native().rounded.bytes_of_a_row(columns) // 4)
         if rows == 1:
-            self.add(native().steps.BYTES, x, columns, written)
-        else:
-            self.share(native().rounding([(x.data_ptr(), written.data_ptr(), rows, columns)]), (x, written))
+            return self.in_bytes(x, room)[0]
+        written = room.take(rows * native().rounded.bytes_of_a_row(columns) // 4)
+        self.share(native().rounding([(x.data_ptr(), written.data_ptr(), rows, columns)]), (x, written))
         return written.data_ptr()
+
+    def in_bytes(self, x: Tensor, room: Room) -> list[int]:
+        """Where each row of x [rows, columns] lies rounded to 8 bits; rows at one place are written once."""
+        columns, found = x.shape[1], dict[int, int]()
+        for row in x:
+            if row.data_ptr() not in found:
+                written = room.take(native().rounded.bytes_of_a_row(columns) // 4)
+                self.add(native().steps.BYTES, row, columns, written)
+                found[row.data_ptr()] = written.data_ptr()
+        return [found[row.data_ptr()] for row in x]
 
     def in_whole_numbers(self, x: Tensor, room: Room, order: int, is_short: bool) -> list[int]:
         """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once.

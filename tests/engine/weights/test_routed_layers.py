@@ -16,6 +16,7 @@ from engine.model.passes.light import chains, sparse
 from engine.model.passes.light.experts import Stack
 from engine.model.passes.light.sparse import STAYING, Mixed
 from engine.model.products import product
+from engine.model.products.arranged import rounds_blocks
 from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
@@ -24,6 +25,7 @@ from engine.model.products.loops.routing import choose_scored
 from engine.model.products.product import plain
 from engine.model.products.programs import Steps
 from engine.model.streamable_network import StreamableNetwork, build_streamable
+from engine.weights.codecs.rounding import Rounding
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
@@ -70,15 +72,18 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     return found
 
 
-def of_file(family: str, folder: Path) -> Checkpoint:
+def of_file(family: str, folder: Path, kind: str = "") -> Checkpoint:
     model = tiny_model(family, **{**SHAPE, **OTHERWISE.get(family, {})})
-    return open_checkpoint(str(write_gguf(folder / "m.gguf", model, KINDS[family])))
+    return open_checkpoint(str(write_gguf(folder / "m.gguf", model, kind or KINDS[family])))
 
 
-def opened(streamable: StreamableNetwork, tiers: list[Tier], few_rows: int = FEW_ROWS) -> LayerStream:
+def opened(
+    streamable: StreamableNetwork, tiers: list[Tier], few_rows: int = FEW_ROWS, rounds: bool = False
+) -> LayerStream:
     options = StreamOptions(expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows)
     stored = stored_layers(streamable)
-    stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, stored.decoders, None, options)
+    decoders = [Rounding(each) for each in stored.decoders or ()] if rounds else stored.decoders
+    stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, decoders, None, options)
     list(stream.load())
     return stream
 
@@ -290,3 +295,28 @@ def test_a_router_that_differs_in_a_word_is_left_to_the_library(monkeypatch: pyt
 
     monkeypatch.setattr(type(layer.mlp.gate), "forward", forward)
     assert sparse.known_mixture(layer.mlp) is None
+
+
+@pytest.mark.skipif(not rounds_blocks(["Q4_0"]), reason="this processor has no loop for rows in 8 bits")
+@pytest.mark.parametrize(
+    ("family", "kind"), choose([("glm4_moe", "Q4_0")], [("glm4_moe", "Q4_0"), ("gpt_oss", "MXFP4")])
+)
+@pytest.mark.parametrize("scored", [rows, trees], ids=["rows", "trees"])
+def test_rows_in_8_bits_have_the_same_bits_where_experts_stay_and_where_they_are_streamed(
+    scored: Callable[[StreamableNetwork], list[Tensor]], family: str, kind: str, tmp_path: Path, announced: list[Tensor]
+) -> None:
+    streamable = build_streamable(of_file(family, tmp_path, kind), torch.float32, CPU)
+    for few_rows in (1, MORE_ROWS):
+        found: list[list[Tensor]] = []
+        for tiers in (STAY, STREAMED):
+            stream = opened(streamable, tiers, few_rows, rounds=True)
+            announced.clear()
+            found.append(scored(streamable))
+            assert bool(announced) == (tiers == STAY and (few_rows == MORE_ROWS or scored is rows)), "in steps"
+            assert stream.expert_use.in_place == stream.expert_use.experts, "also of more rows"
+            stream.close()
+        assert_same(*found)
+    exact = opened(streamable, STAY, MORE_ROWS)
+    expected = scored(streamable)
+    exact.close()
+    assert not any(map(torch.equal, found[0], expected)), "rounded they are"

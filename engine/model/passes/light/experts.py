@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.model.products.grouped import Gate, Member
 from engine.model.products.layouts import Array
-from engine.model.products.product import Stored, native, shares_of
+from engine.model.products.product import OF_BYTES, Stored, native, shares_of
 from engine.model.products.programs import Room, Steps
 
 
@@ -102,8 +102,11 @@ def _shares(
     steps: Steps, room: Room, x: Tensor, members: Sequence[Member], found: Sequence[Tensor], is_narrow: bool
 ) -> Shares:
     """Steps that multiply each row of x [experts, columns] with its expert's matrices."""
-    order, kind = members[0].pieces[0].order, "short" if is_narrow else ""
-    if order is None:
+    first = members[0].pieces[0]
+    order, kind = first.order, "short" if is_narrow else ""
+    if first.rounds(1):
+        kind, sources = OF_BYTES, steps.in_bytes(x, room)
+    elif order is None:
         kind, sources = "", [row.data_ptr() for row in x]
     else:
         sources = steps.in_whole_numbers(x, room, order, is_narrow)
@@ -151,7 +154,7 @@ class Stack:
 
 def _kind(member: Member) -> tuple[object, ...]:
     """What members have in common that one loop multiplies with: it, and the sizes."""
-    return member.is_woven, *((piece.places("alone")[0], piece.rows, piece.columns) for piece in member.pieces)
+    return member.is_woven, *((piece.places(piece.alone)[0], piece.rows, piece.columns) for piece in member.pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,8 @@ def _loops_for(
     `gathers`: they do not lie one behind the other. Made once for all layers whose pieces are alike.
     """
     first, loop = pieces[0], native().works.groups
-    key = rows, is_narrow, gathers, *(each for piece in pieces for each in (piece.places("alone")[0], piece.columns))
+    alike = (each for piece in pieces for each in (piece.places(piece.alone)[0], piece.is_rounded, piece.columns))
+    key = rows, is_narrow, gathers, *alike
     if key not in _made:
         kinds = np.zeros((rows + 1, loop.KIND), np.int64)
         kinds[:, loop.STEP] = 1

@@ -49,9 +49,10 @@ def _written_byte_row(place: Any, _matrix: Any) -> None:
 
 def _written_bytes(share: Any, _matrix: Any) -> None:
     columns = look(share + 8 * COLUMNS)
-    size = rounded.bytes_of_a_row(columns)
+    size, numbers = rounded.bytes_of_a_row(columns), _row_numbers(share)
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
-        line = numba.carray(floats(look(share + 8 * X) + 4 * columns * row), columns)
+        x = look(share + 8 * X) + 4 * columns * (numbers[row] if len(numbers) else row)
+        line = numba.carray(floats(x), columns)
         rounded.round_row(line, numba.carray(octets(look(share + 8 * Y) + size * row), size))
 
 
@@ -166,10 +167,9 @@ def loop_for(work: str) -> int:
     "attention", "narrow attention" (of keys and values in bfloat16) and "attention in pairs": of heads, or parts of
     them, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of x at X into Y,
     see `kernels.pack` and `pairs.pack_wide`; "digits": one to four rows of it, at `WIDTH` whether in fewer ones, and
-    twice their order; "bytes": rows of it in 8 bits, that lie one behind the
-    other; "copy": rows of it. Where these three find rows that do not lie one behind the other, stands at
-    `MATRIX`. "gate pairs" and "mix rows": see `groups`; "likeliest": of rows of logits, see `likeliest.find`; others
-    are steps, see `steps.WITH_LOOPS`.
+    twice their order; "bytes": rows of it in 8 bits; "copy": rows of it. Where these five find rows that do not lie one
+    behind the other, stands at `MATRIX`. "gate pairs" and "mix rows": see `groups`; "likeliest": of rows of logits, see
+    `likeliest.find`; others are steps, see `steps.WITH_LOOPS`.
     """
     made = _loops[work] = callback(types.void(types.int64, types.CPointer(types.int64)), WORKS[work])
     return int(made.address)

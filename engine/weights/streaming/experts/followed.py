@@ -21,6 +21,7 @@ from engine.model.passes.light.known_forwards import digest_of
 from engine.model.products.grouped import Gate, Group, Member, member_of, mixed, multiply
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.codecs.rounding import Rounding
 from engine.weights.streaming.experts.binding import Experts
 from engine.weights.streaming.experts.one_row import OneRow
 
@@ -157,7 +158,8 @@ class OneExpert:
 class FollowedExperts:
     """The experts of one layer. Those of few rows are multiplied as they are stored, those of many decoded before.
 
-    Which of the two depends on an expert's rows alone: a row's bits are the same wherever the bytes lie.
+    Where rows are rounded to 8 bits, all are multiplied as they are stored, as far as there are loops for that. Which
+    of the two depends on an expert's rows alone: a row's bits are the same wherever the bytes lie.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class FollowedExperts:
         """
         self._module: Any = experts.module
         self._decoder, self._few_rows, self.use = decoder or codec_named("plain"), few_rows, use
-        self._as_stored = decoder is None
+        self._as_stored, self._rounds = decoder is None, isinstance(decoder, Rounding)
         self._count, self._most_cached = experts.count, CACHED * experts.count
         self._up, self._down = self._stacks(experts)
         self._members: dict[tuple[int, ...], Member | None] = {}
@@ -224,7 +226,7 @@ class FollowedExperts:
         `of_pass`: all runs, where these are some of them: what is rounded does not depend on which came together.
         """
         rows = [run.rows for run in of_pass or runs]
-        has_few, is_few = min(rows) <= self._few_rows, max(rows) <= self._few_rows
+        has_few, is_few = min(rows) <= self._few_rows, self._rounds or max(rows) <= self._few_rows
         parts = {run.expert: parts_of(run.expert) for run in runs}
         self.use.experts += len(runs)
         # Of bfloat16 whatever the other experts are: these may be computed elsewhere. Of float32 only where no row's
@@ -245,10 +247,16 @@ class FollowedExperts:
 
     def _is_stored(self, run: Run, parts: Mapping[int, Parts]) -> bool:
         """Whether an expert's rows are multiplied with it as it is stored."""
-        found = parts[run.expert]
-        return run.rows <= self._few_rows and all(
-            self._member(stack, run.expert, found) is not None for stack in (self._up, self._down)
-        )
+        return all(self._as_it_lies(stack, run, parts) is not None for stack in (self._up, self._down))
+
+    def _as_it_lies(self, stack: _Stack, run: Run, parts: Mapping[int, Parts]) -> Member | None:
+        """The expert's matrix as it is stored, if so many rows are multiplied with it: few ones, or what is rounded."""
+        if run.rows > self._few_rows and not self._rounds:
+            return None
+        member = self._member(stack, run.expert, parts[run.expert])
+        if member is None or run.rows <= self._few_rows or all(piece.is_rounded for piece in member.pieces):
+            return member
+        return None
 
     def _of_one_row(
         self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]
@@ -324,7 +332,7 @@ class FollowedExperts:
         """
         few, many = [], []
         for run in runs:
-            member = self._member(stack, run.expert, parts[run.expert]) if run.rows <= self._few_rows else None
+            member = self._as_it_lies(stack, run, parts)
             if member is None:
                 many.append(run)
             else:

@@ -88,7 +88,7 @@ class OneRow:
         return program
 
     def _program(self, up: Sequence[Member], down: Sequence[Member], is_narrow: bool) -> _Program:
-        loops = (piece.places("alone")[0] for member in (up[0], down[0]) for piece in member.pieces)
+        loops = (piece.places(piece.alone)[0] for member in (up[0], down[0]) for piece in member.pieces)
         key = (threading.get_ident(), len(up), is_narrow, *loops)
         program = self._programs.get(key)
         if program is not None and program.steps.is_as_allowed():
