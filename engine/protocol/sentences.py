@@ -116,6 +116,15 @@ _FAILURES = {
         say("Not an ordinary file"),
         say("Not a directory"),
         say("Too many open files"),
+        say("Operation not permitted"),
+        say("File name too long"),
+        say("File too large"),
+        say("Disk quota exceeded"),
+        say("No such device or address"),
+        say("Device or resource busy"),
+        say("Exec format error"),
+        say("Argument list too long"),
+        say("Cannot allocate memory"),
     )
 }
 

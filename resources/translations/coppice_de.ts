@@ -12698,6 +12698,41 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Argument list too long</source>
+            <translation>zu viele oder zu lange Argumente</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Cannot allocate memory</source>
+            <translation>nicht genug Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Device or resource busy</source>
+            <translation>Gerät oder Datei wird gerade benutzt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Disk quota exceeded</source>
+            <translation>der zugeteilte Platz auf der Platte ist verbraucht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Exec format error</source>
+            <translation>kein Programm für dieses System</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>File name too long</source>
+            <translation>der Dateiname ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>File too large</source>
+            <translation>die Datei ist zu groß</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>Input/output error</source>
             <translation>Lese- oder Schreibfehler</translation>
         </message>
@@ -12713,6 +12748,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>No such device or address</source>
+            <translation>kein solches Gerät</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>Not a directory</source>
             <translation>das ist kein Ordner</translation>
         </message>
@@ -12720,6 +12760,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Not an ordinary file</source>
             <translation>das ist keine gewöhnliche Datei</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Operation not permitted</source>
+            <translation>nicht erlaubt</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
