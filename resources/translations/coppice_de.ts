@@ -14518,6 +14518,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
+            <source>A mixture of experts that computes with 3 of its 30 billion parameters at a time: quick for its size, also without a card.</source>
+            <translation>Eine Mischung aus Experten, die jeweils mit 3 ihrer 30 Milliarden Parameter rechnet: schnell für ihre Größe, auch ohne Grafikkarte.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
             <source>A mixture of experts that reasons; there is no smaller model with its vocabulary.</source>
             <translation>Eine Mischung von Experten, die nachdenkt; ein kleineres Modell mit ihrem Vokabular gibt es nicht.</translation>
         </message>
