@@ -14519,7 +14519,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../resources/suggestions.json" />
             <source>A mixture of experts that computes with 3 of its 30 billion parameters at a time: quick for its size, also without a card.</source>
-            <translation>Eine Mischung aus Experten, die jeweils mit 3 ihrer 30 Milliarden Parameter rechnet: schnell für ihre Größe, auch ohne Grafikkarte.</translation>
+            <translation>Eine Expertenmischung, die jeweils mit 3 ihrer 30 Milliarden Parameter rechnet: schnell für ihre Größe, auch ohne Grafikkarte.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
