@@ -10093,6 +10093,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
+            <source>There is no round to look at yet.</source>
+            <translation>Noch gibt es keine Runde anzusehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
             <source>These rounds are a recording: there is no answer here that they belong to.</source>
             <translation>Diese Runden sind eine Aufzeichnung: Hier gibt es keine Antwort, zu der sie gehören.</translation>
         </message>
