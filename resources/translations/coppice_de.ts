@@ -9203,13 +9203,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
-            <source>The tool server {name} cannot be used: {reason}</source>
-            <translation>Der Werkzeug-Server {name} kann nicht verwendet werden: {reason}</translation>
+            <source>The tool server '{name}' cannot be used: {reason}</source>
+            <translation>Der Werkzeug-Server „{name}“ kann nicht verwendet werden: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
-            <source>The tool server {name} has ended, and is started again.</source>
-            <translation>Der Werkzeug-Server {name} endete und wird neu gestartet.</translation>
+            <source>The tool server '{name}' has ended, and is started again.</source>
+            <translation>Der Werkzeug-Server „{name}“ endete und wird neu gestartet.</translation>
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
