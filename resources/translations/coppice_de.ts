@@ -8122,7 +8122,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Choose a draft by hand.</source>
-            <translation>Wählen Sie selbst einen Entwurf.</translation>
+            <translation>Wählen Sie selbst ein Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -8492,7 +8492,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, and what of it the target accepts in one pass.</source>
-            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was der Entwurf, ein kleines Modell, in jeder Runde rät, und was das Ziel davon in einem Durchlauf annimmt.</translation>
+            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was das kleine Entwurfsmodell in jeder Runde rät, und was das Zielmodell davon in einem Durchlauf annimmt.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8502,7 +8502,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>In Models (Ctrl+M) you choose a target and a draft for it. The target may be bigger than your GPU: its layers are streamed from memory and disk, and the text stays exactly its own.</source>
-            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Ziel und einen Entwurf dazu. Das Ziel darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
+            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Zielmodell und ein Entwurfsmodell dazu. Das Zielmodell darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8513,8 +8513,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tour/tour.py" />
             <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
-                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
-                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Das Entwurfsmodell, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Das Entwurfsmodell, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
             </translation>
         </message>
         <message numerus="yes">
@@ -8546,7 +8546,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this is a tree of guesses.</source>
-            <translation>Das war ein Durchlauf des Ziels. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurf steht hier ein Baum aus Geratenem.</translation>
+            <translation>Das war ein Durchlauf des Zielmodells. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurfsmodell steht hier ein Baum aus Geratenem.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8564,7 +8564,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>What the draft guessed</source>
-            <translation>Was der Entwurf geraten hat</translation>
+            <translation>Was das Entwurfsmodell geraten hat</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -9464,17 +9464,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token} and one more.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und noch eines.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token} und noch eines.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token} and {count} others.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und {count} weitere.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token} und {count} weitere.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token}.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token}.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token}.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -9994,7 +9994,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/header.py" />
             <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it; none where the answer ends with a guess. Without a draft every pass gives just the bonus token.</source>
-            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte; keines, wo die Antwort mit einem geratenen endet. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
+            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte; keines, wo die Antwort mit einem geratenen endet. Ohne Entwurfsmodell ergibt jeder Durchlauf nur das Bonus-Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -11194,7 +11194,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
             <source>the draft</source>
-            <translation>den Entwurf</translation>
+            <translation>das Entwurfsmodell</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
@@ -11369,7 +11369,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnelleres Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -11379,12 +11379,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>Choose another draft, or none.</source>
-            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+            <translation>Wählen Sie ein anderes Entwurfsmodell oder keines.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>Choose other weights, or another draft.</source>
-            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
+            <translation>Wählen Sie andere Gewichte oder ein anderes Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -11399,7 +11399,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnelleres Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/preparation.py" />
