@@ -661,6 +661,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>The folder “{folder}” is gone, its chats are still there.</source>
+            <translation>Der Ordner „{folder}“ ist weg, seine Chats sind noch da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The import was stopped.</source>
             <translation>Der Import wurde angehalten.</translation>
         </message>
@@ -1475,9 +1480,24 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Ordner: {folder}</translation>
         </message>
         <message>
+            <location filename="../../app/chat/sidebar/model.py" />
+            <source>{folder}, collapsed folder</source>
+            <translation>{folder}, zugeklappter Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/model.py" />
+            <source>{folder}, folder</source>
+            <translation>{folder}, Ordner</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Clear search</source>
             <translation>Suche leeren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Collapse folder</source>
+            <translation>Ordner zuklappen</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1488,6 +1508,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Duplicate</source>
             <translation>Duplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Expand folder</source>
+            <translation>Ordner aufklappen</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1543,6 +1568,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Recently deleted…</source>
             <translation>Kürzlich gelöscht…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Remove folder, keep its chats</source>
+            <translation>Ordner entfernen, Chats behalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Rename folder</source>
+            <translation>Ordner umbenennen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Rename folder…</source>
+            <translation>Ordner umbenennen…</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
