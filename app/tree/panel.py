@@ -200,7 +200,8 @@ class TreePanel(QWidget, EventListener):
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is written, no other one can be begun."""
-        self._is_answering = answering
+        self._is_answering = self.player.is_awaiting = answering
+        self._timeline.refresh()
 
     def tell(self, words: str) -> None:
         """Say something to be read once."""
