@@ -12743,6 +12743,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Address already in use</source>
+            <translation>die Adresse wird schon benutzt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>Argument list too long</source>
             <translation>zu viele oder zu lange Argumente</translation>
         </message>
@@ -12750,6 +12755,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Cannot allocate memory</source>
             <translation>nicht genug Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Cannot assign requested address</source>
+            <translation>diese Adresse hat der Rechner nicht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection refused</source>
+            <translation>die Verbindung wurde abgelehnt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection reset by peer</source>
+            <translation>die Gegenseite hat die Verbindung beendet</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection timed out</source>
+            <translation>keine Antwort</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
@@ -12788,6 +12813,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Name or service not known</source>
+            <translation>der Name ist nicht bekannt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Network is unreachable</source>
+            <translation>das Netz ist nicht erreichbar</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>No route to host</source>
+            <translation>kein Weg zum Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>No space left on device</source>
             <translation>kein Platz mehr auf der Platte</translation>
         </message>
@@ -12820,6 +12860,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Read-only file system</source>
             <translation>das Dateisystem ist nur lesbar</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Temporary failure in name resolution</source>
+            <translation>Namen lassen sich gerade nicht auflösen</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />

@@ -101,7 +101,10 @@ def test_an_error_says_its_sentence() -> None:
     assert isinstance(error.message, Sentence)
 
 
-@pytest.mark.parametrize("name", ["EACCES", "ENOSPC", "EDQUOT", "ENAMETOOLONG", "EFBIG", "EPERM", "EBUSY", "ENOEXEC"])
+@pytest.mark.parametrize(
+    "name",
+    ["EACCES", "ENOSPC", "EDQUOT", "ENAMETOOLONG", "EFBIG", "EPERM", "EBUSY", "ENOEXEC", "EADDRINUSE", "ECONNREFUSED"],
+)
 def test_what_a_system_says_of_a_file_can_be_translated(name: str) -> None:
     code = getattr(errno, name)
     assert isinstance(reason_of(OSError(code, os.strerror(code))), Sentence)
