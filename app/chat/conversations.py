@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from app.chat.sidebar.deleted_dialog import DeletedDialog
 
 DELETED_NOTICE = "conversation-deleted"
+FOLDER_NOTICE = "folder-removed"
 REMOVED_NOTICE = "message-deleted"
 SAVING_NOTICE = "conversations-not-saved"
 SET_ASIDE_NOTICE = "conversations-set-aside"
@@ -108,6 +109,7 @@ class Conversations(QObject):
         panel.renamed.connect(autosave.rename)
         panel.pinned.connect(autosave.pin)
         panel.moved.connect(autosave.move)
+        panel.folder_renamed.connect(self._on_folder_renamed)
         panel.duplicated.connect(autosave.duplicate)
         panel.deleted.connect(self.delete)
         panel.exported.connect(self.export)
@@ -224,6 +226,19 @@ class Conversations(QObject):
             self.notice_raised.emit(
                 Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=self.undo_delete)
             )
+
+    def _on_folder_renamed(self, folder: str, name: str) -> None:
+        """Chats of a folder that goes stay, and a click brings it back."""
+        inside = [each.id for each in self.chats.records if each.folder == folder]
+        self.autosave.move_all(inside, name)
+        if not name:
+            words = tr("The folder “{folder}” is gone, its chats are still there.").format(folder=folder)
+            undo = partial(self._bring_back, inside, folder)
+            self.notice_raised.emit(Notice(FOLDER_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=undo))
+
+    def _bring_back(self, conversations: Sequence[int], folder: str) -> None:
+        self.notice_withdrawn.emit(FOLDER_NOTICE)
+        self.autosave.move_all(conversations, folder)
 
     def undo_removal(self) -> None:
         """The same for messages of the conversation that is shown; not while an answer is written."""

@@ -49,7 +49,7 @@ class GenerationActions(QObject):
         """Have the window's actions do what they say, and be off while they could not."""
         chat, composer = self._chat, self._composer
         actions.register(
-            new_chat=chat.start_new_chat,
+            new_chat=self._start_new_chat,
             stop=chat.stop,
             regenerate=lambda _checked: chat.regenerate(),
             continue_answer=chat.continue_answer,
@@ -66,6 +66,11 @@ class GenerationActions(QObject):
         for changed in shown:
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)
+
+    def _start_new_chat(self) -> None:
+        """One that is new already is to be written in as well."""
+        self._chat.start_new_chat()
+        self._composer.setFocus()
 
     def _open_at(self, field: str) -> None:
         """The settings above the composer, in a field of theirs."""

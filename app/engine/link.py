@@ -17,6 +17,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal, SignalInstance
 from app.engine.interface import APPLICATION
 from app.engine.process import BROKEN, EngineChild, describe_exit
 from app.engine.program import EngineProgram
+from app.i18n.sentences import reason_text
 from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values
@@ -212,7 +213,7 @@ class EngineLink(QThread):
         except CoppiceError as error:
             return Failed(0, error.message, error.hint)
         except OSError as error:
-            words = tr("The engine could not be started: {error}.").format(error=error)
+            words = tr("The engine could not be started: {error}.").format(error=reason_text(error))
             return Failed(0, words, tr("Check the installation, then restart it."))
         except BaseException as error:  # noqa: BLE001  # an engine must be startable again
             return _unexpected(error)

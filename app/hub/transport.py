@@ -14,7 +14,7 @@ from app.system.background import Stop, can_be_left
 from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from engine import __version__
 from engine.errors import CoppiceError
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, sentence_of
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
     import httpx2
@@ -182,7 +182,7 @@ class HttpClient:
 
 def _said(error: Exception) -> str:
     """The system's words without the number before them, which says nothing to a person."""
-    return re.sub(r"^\[(?:Errno|WinError) -?\d+\] ", "", str(error))
+    return sentence_of(re.sub(r"^\[(?:Errno|WinError) -?\d+\] ", "", str(error)))
 
 
 def read_some(response: "httpx2.Response", most_bytes: int, stop: Stop) -> bytes:

@@ -41,7 +41,7 @@ class Settings(Preferences):
     of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown;
     `files_folder`: in which a file was last chosen or written; `dock_widths`: how wide a person has the docks in a
     window that has room for them, in pixels; `allowed_tools`: those that answers may call without asking a person, as
-    `server/tool`.
+    `server/tool`; `closed_folders`: those of chats whose chats the list does not show.
     """
 
     geometry: str = ""
@@ -66,6 +66,7 @@ class Settings(Preferences):
     files_folder: str = ""
     dock_widths: dict[str, int] = field(default_factory=dict)
     allowed_tools: tuple[str, ...] = ()
+    closed_folders: tuple[str, ...] = ()
 
     @property
     def beginning(self) -> GenerationSettings:

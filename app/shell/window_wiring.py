@@ -90,6 +90,8 @@ class WindowWiring(QObject):
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
+        window.conversations.panel.show_closed(window.settings.current.closed_folders)
+        window.conversations.panel.folders_closed.connect(lambda names: window.settings.change(closed_folders=names))
         window.chat_panel.view.branch_requested.connect(window.conversations.branch)
         autosave = window.conversations.autosave
         autosave.forward_wanted.connect(window.come_forward)

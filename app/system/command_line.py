@@ -9,11 +9,11 @@ INTERRUPTED = 130
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, as those of `coppice-engine`."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
-        self.exit(BAD_INPUT, f"error: {message}\n")
+        self.exit(BAD_INPUT, f"error: {message[:1].upper()}{message[1:]}. See `{self.prog} --help`.\n")
 
 
 def print_line(text: str) -> None:

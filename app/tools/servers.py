@@ -304,13 +304,13 @@ class ToolServers(QObject):
         timer.timeout.connect(lambda: self._try(name))
         timer.start(PAUSES_SECONDS[failures] * 1000)
         if was_ready:
-            words = tr("The tool server {name} has ended, and is started again.").format(name=name)
+            words = tr("The tool server '{name}' has ended, and is started again.").format(name=name)
             self._tell(name, words, translated(broken.reason), Tone.HINT)
 
     def _fail(self, name: str, broken: Broken) -> None:
         message, hint = translated(broken.reason), translated(broken.hint)
         self._become(name, ServerState(Phase.FAILED, message, hint, broken.lines))
-        words = tr("The tool server {name} cannot be used: {reason}").format(name=name, reason=message)
+        words = tr("The tool server '{name}' cannot be used: {reason}").format(name=name, reason=message)
         self._tell(name, words, hint, Tone.ERROR)
 
     def _tell(self, name: str, words: str, hint: str, tone: Tone) -> None:

@@ -145,7 +145,7 @@ class Timeline(QWidget):
         self.setVisible(count > 1)
         self.ribbon.show_rounds(player.history.figures, max(0, player.shown_place))
         self.place.setText(f"{Number(player.shown_place + 1):,} / {Number(count):,}")
-        self.play.setText(tr("Pause") if player.follows_newest or player.is_playing else tr("Play"))
+        self.play.setText(tr("Pause") if player.is_moving else tr("Play"))
         self.live.setChecked(player.follows_newest)
         self.back.setEnabled(player.shown_place > 0)
         self.forth.setEnabled(player.shown_place < count - 1)

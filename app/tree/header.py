@@ -212,6 +212,7 @@ class Header(QWidget):
         )
         self.follow.setChecked(True)
         self.more = tool_button("⋯", tr("Recordings, pictures, texts and explanations"), self)
+        self.more.setObjectName("more")  # without an arrow, which would stand under the dots
         self.more.setAccessibleName(tr("More"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = QMenu(self)

@@ -36,6 +36,7 @@ from engine.protocol.watching import Inspect, Inspected, Watch
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
 _MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.")
 _LOST = mark("This round is not kept any more: there was no room for it, in memory or on the disk.")
+_NO_ROUND = mark("There is no round to look at yet.")
 _NO_ANSWER = mark("These rounds are a recording: there is no answer here that they belong to.")
 
 
@@ -194,10 +195,13 @@ class TreePanel(QWidget, EventListener):
             self.tell(tr(_NO_ANSWER))
         elif self._shown:
             self.answer_wanted.emit(self._shown[0].id, self._shown[0].index)
+        else:
+            self.tell(tr(_NO_ROUND))
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is written, no other one can be begun."""
-        self._is_answering = answering
+        self._is_answering = self.player.is_awaiting = answering
+        self._timeline.refresh()
 
     def tell(self, words: str) -> None:
         """Say something to be read once."""
@@ -361,6 +365,8 @@ class TreePanel(QWidget, EventListener):
             self.player.pause()
             self._live.end_growth()
             self._explainer.begin(self._shown[1])
+        else:
+            self.tell(tr(_NO_ROUND))
 
     @takes(Ready)
     def _on_ready(self, _event: Ready) -> None:

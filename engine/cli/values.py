@@ -91,8 +91,13 @@ def grow_map(path: str) -> tuple[int, ...]:
 
 
 def schema(path: str) -> Constraint:
-    """The JSON schema in a file."""
-    return Constraint("json_schema", _text_of(path))
+    """The JSON schema in a file; that it is JSON at all is told before a model is loaded."""
+    text = _text_of(path)
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"{path} is not valid JSON: {error}") from None
+    return Constraint("json_schema", text)
 
 
 def grammar(path: str) -> Constraint:

@@ -116,11 +116,33 @@ _FAILURES = {
         say("Not an ordinary file"),
         say("Not a directory"),
         say("Too many open files"),
+        say("Operation not permitted"),
+        say("File name too long"),
+        say("File too large"),
+        say("Disk quota exceeded"),
+        say("No such device or address"),
+        say("Device or resource busy"),
+        say("Exec format error"),
+        say("Argument list too long"),
+        say("Cannot allocate memory"),
+        say("Address already in use"),
+        say("Cannot assign requested address"),
+        say("Connection refused"),
+        say("Connection reset by peer"),
+        say("Connection timed out"),
+        say("Network is unreachable"),
+        say("No route to host"),
+        say("Name or service not known"),
+        say("Temporary failure in name resolution"),
     )
 }
 
 
 def reason_of(error: OSError) -> str:
     """Why the system refused something, in its own words: a sentence where those can be translated."""
-    said = error.strerror or str(error) or type(error).__name__
+    return sentence_of(error.strerror or str(error) or type(error).__name__)
+
+
+def sentence_of(said: str) -> str:
+    """What the system says, as a sentence where that can be translated."""
     return _FAILURES.get(said, said)

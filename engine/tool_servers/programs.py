@@ -27,7 +27,7 @@ from mcp.os.win32.utilities import (
 )
 from mcp.shared.message import SessionMessage
 
-from engine.protocol.sentences import Amount, say, shown
+from engine.protocol.sentences import Amount, reason_of, say, shown
 from engine.protocol.tool_servers import ProgramServer
 from engine.tool_servers.diagnostics import Diagnostics
 
@@ -209,4 +209,4 @@ def unstarted(server: ProgramServer, error: OSError) -> tuple[str, str]:
         return say("There is no program {command}.", command=command), hint
     if isinstance(error, PermissionError):
         return say("{command} may not be run.", command=command), ""
-    return say("{command} could not be started: {reason}", command=command, reason=error.strerror or str(error)), ""
+    return say("{command} could not be started: {reason}", command=command, reason=reason_of(error)), ""

@@ -661,6 +661,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>The folder “{folder}” is gone, its chats are still there.</source>
+            <translation>Der Ordner „{folder}“ ist weg, seine Chats sind noch da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The import was stopped.</source>
             <translation>Der Import wurde angehalten.</translation>
         </message>
@@ -1475,9 +1480,24 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Ordner: {folder}</translation>
         </message>
         <message>
+            <location filename="../../app/chat/sidebar/model.py" />
+            <source>{folder}, collapsed folder</source>
+            <translation>{folder}, zugeklappter Ordner</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/model.py" />
+            <source>{folder}, folder</source>
+            <translation>{folder}, Ordner</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Clear search</source>
             <translation>Suche leeren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Collapse folder</source>
+            <translation>Ordner zuklappen</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1488,6 +1508,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Duplicate</source>
             <translation>Duplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Expand folder</source>
+            <translation>Ordner aufklappen</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1543,6 +1568,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/sidebar/panel.py" />
             <source>Recently deleted…</source>
             <translation>Kürzlich gelöscht…</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Remove folder, keep its chats</source>
+            <translation>Ordner entfernen, Chats behalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Rename folder</source>
+            <translation>Ordner umbenennen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Rename folder…</source>
+            <translation>Ordner umbenennen…</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -8122,7 +8162,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Choose a draft by hand.</source>
-            <translation>Wählen Sie selbst einen Entwurf.</translation>
+            <translation>Wählen Sie selbst ein Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -8492,7 +8532,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, and what of it the target accepts in one pass.</source>
-            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was der Entwurf, ein kleines Modell, in jeder Runde rät, und was das Ziel davon in einem Durchlauf annimmt.</translation>
+            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was das kleine Entwurfsmodell in jeder Runde rät, und was das Zielmodell davon in einem Durchlauf annimmt.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8502,7 +8542,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>In Models (Ctrl+M) you choose a target and a draft for it. The target may be bigger than your GPU: its layers are streamed from memory and disk, and the text stays exactly its own.</source>
-            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Ziel und einen Entwurf dazu. Das Ziel darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
+            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Zielmodell und ein Entwurfsmodell dazu. Das Zielmodell darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8513,8 +8553,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tour/tour.py" />
             <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
-                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
-                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Das Entwurfsmodell, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Das Entwurfsmodell, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
             </translation>
         </message>
         <message numerus="yes">
@@ -8546,7 +8586,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this is a tree of guesses.</source>
-            <translation>Das war ein Durchlauf des Ziels. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurf steht hier ein Baum aus Geratenem.</translation>
+            <translation>Das war ein Durchlauf des Zielmodells. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurfsmodell steht hier ein Baum aus Geratenem.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -8564,7 +8604,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>What the draft guessed</source>
-            <translation>Was der Entwurf geraten hat</translation>
+            <translation>Was das Entwurfsmodell geraten hat</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
@@ -9203,13 +9243,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
-            <source>The tool server {name} cannot be used: {reason}</source>
-            <translation>Der Werkzeug-Server {name} kann nicht verwendet werden: {reason}</translation>
+            <source>The tool server '{name}' cannot be used: {reason}</source>
+            <translation>Der Werkzeug-Server „{name}“ kann nicht verwendet werden: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
-            <source>The tool server {name} has ended, and is started again.</source>
-            <translation>Der Werkzeug-Server {name} endete und wird neu gestartet.</translation>
+            <source>The tool server '{name}' has ended, and is started again.</source>
+            <translation>Der Werkzeug-Server „{name}“ endete und wird neu gestartet.</translation>
         </message>
         <message>
             <location filename="../../app/tools/servers.py" />
@@ -9464,17 +9504,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token} and one more.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und noch eines.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token} und noch eines.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token} and {count} others.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token} und {count} weitere.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token} und {count} weitere.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
             <source>The draft, a small and fast model, guesses {token}.</source>
-            <translation>Der Entwurf, ein kleines und schnelles Modell, rät {token}.</translation>
+            <translation>Das Entwurfsmodell, klein und schnell, rät {token}.</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -9994,7 +10034,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/header.py" />
             <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it; none where the answer ends with a guess. Without a draft every pass gives just the bonus token.</source>
-            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte; keines, wo die Antwort mit einem geratenen endet. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
+            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte; keines, wo die Antwort mit einem geratenen endet. Ohne Entwurfsmodell ergibt jeder Durchlauf nur das Bonus-Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -10090,6 +10130,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/panel.py" />
             <source>The tree of round {number} cannot be shown: {reason}. The answer itself is not affected.</source>
             <translation>Der Baum von Runde {number} kann nicht gezeigt werden: {reason}. Die Antwort selbst ist nicht betroffen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/panel.py" />
+            <source>There is no round to look at yet.</source>
+            <translation>Noch gibt es keine Runde anzusehen.</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -11189,7 +11234,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
             <source>the draft</source>
-            <translation>den Entwurf</translation>
+            <translation>das Entwurfsmodell</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
@@ -11364,7 +11409,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+            <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnelleres Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -11374,12 +11419,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>Choose another draft, or none.</source>
-            <translation>Wählen Sie einen anderen Entwurf oder keinen.</translation>
+            <translation>Wählen Sie ein anderes Entwurfsmodell oder keines.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>Choose other weights, or another draft.</source>
-            <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
+            <translation>Wählen Sie andere Gewichte oder ein anderes Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -11394,7 +11439,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/loading/planning.py" />
             <source>The layers of '{name}' are kept in 4 bits: a copy of them in 4 bits is no faster draft.</source>
-            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
+            <translation>Die Schichten von „{name}“ liegen in 4 Bit vor: Eine Kopie in 4 Bit ist kein schnelleres Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/preparation.py" />
@@ -12698,6 +12743,66 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Address already in use</source>
+            <translation>die Adresse wird schon benutzt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Argument list too long</source>
+            <translation>zu viele oder zu lange Argumente</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Cannot allocate memory</source>
+            <translation>nicht genug Arbeitsspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Cannot assign requested address</source>
+            <translation>diese Adresse hat der Rechner nicht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection refused</source>
+            <translation>die Verbindung wurde abgelehnt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection reset by peer</source>
+            <translation>die Gegenseite hat die Verbindung beendet</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Connection timed out</source>
+            <translation>keine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Device or resource busy</source>
+            <translation>Gerät oder Datei wird gerade benutzt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Disk quota exceeded</source>
+            <translation>der zugeteilte Platz auf der Platte ist verbraucht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Exec format error</source>
+            <translation>kein Programm für dieses System</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>File name too long</source>
+            <translation>der Dateiname ist zu lang</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>File too large</source>
+            <translation>die Datei ist zu groß</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>Input/output error</source>
             <translation>Lese- oder Schreibfehler</translation>
         </message>
@@ -12708,8 +12813,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Name or service not known</source>
+            <translation>der Name ist nicht bekannt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Network is unreachable</source>
+            <translation>das Netz ist nicht erreichbar</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>No route to host</source>
+            <translation>kein Weg zum Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>No space left on device</source>
             <translation>kein Platz mehr auf der Platte</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>No such device or address</source>
+            <translation>kein solches Gerät</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
@@ -12723,6 +12848,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
+            <source>Operation not permitted</source>
+            <translation>nicht erlaubt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
             <source>Permission denied</source>
             <translation>keine Berechtigung</translation>
         </message>
@@ -12730,6 +12860,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Read-only file system</source>
             <translation>das Dateisystem ist nur lesbar</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/sentences.py" />
+            <source>Temporary failure in name resolution</source>
+            <translation>Namen lassen sich gerade nicht auflösen</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
@@ -14470,6 +14605,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../resources/suggestions.json" />
             <source>A dense model for programming in 8 bits, streamed from RAM as it is stored.</source>
             <translation>Ein dichtes Modell zum Programmieren in 8 Bit, strömt aus dem RAM, wie es gespeichert ist.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>A mixture of experts that computes with 3 of its 30 billion parameters at a time: quick for its size, also without a card.</source>
+            <translation>Eine Expertenmischung, die jeweils mit 3 ihrer 30 Milliarden Parameter rechnet: schnell für ihre Größe, auch ohne Grafikkarte.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -57,6 +59,36 @@ def test_actions_are_for_what_is_chosen_in_the_list(window: MainWindow, link: Fa
     window.chat_panel.setFocus()
     window.actions_.pin_chat.trigger()
     assert [each.shown_title for each in window.conversations.autosave.records if each.is_pinned] == ["Two"]
+
+
+def test_a_folder_that_was_removed_is_brought_back_and_what_is_closed_is_remembered(
+    window: MainWindow, link: FakeLink
+) -> None:
+    panel, autosave = window.conversations.panel, window.conversations.autosave
+    for question in ("One", "Two", "Three"):
+        converse(window, link, question)
+    ids = {each.shown_title: each.id for each in autosave.records}
+    autosave.move_all([ids["One"], ids["Two"]], "Work")
+    autosave.move(ids["Three"], "Home")
+
+    def folders() -> dict[str, str]:
+        return {each.shown_title: each.folder for each in autosave.records}
+
+    before = folders()
+    header = panel.model.index_of_folder("Work")
+    place = panel.list.visualRect(header).center()
+    QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert window.settings.current.closed_folders == ("Work",)
+    other = window.program.open_window()
+    assert not other.conversations.panel.model.index_of(ids["One"]).isValid()
+    assert other.conversations.panel.model.index_of(ids["Three"]).isValid()
+    other.close()
+    panel.folder_renamed.emit("Work", "")
+    assert folders() == {"One": "", "Two": "", "Three": "Home"}
+    notice_button(window, "Undo").click()
+    assert folders() == before
+    panel.folder_renamed.emit("Home", "Work")
+    assert set(folders().values()) == {"Work"}
 
 
 def test_the_chat_that_is_shown_is_marked_in_the_list_from_the_first_on(window: MainWindow, link: FakeLink) -> None:

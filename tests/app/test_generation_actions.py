@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QToolButton
+from PySide6.QtWidgets import QFileDialog, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation.context_use import ContextUse
@@ -52,6 +52,14 @@ def test_a_cut_off_answer_goes_on_by_button_and_by_key(window: MainWindow, link:
     assert len(window.chat_panel.view.answers) == 1
     assert not composer.resume.isVisible()
     assert not window.actions_.continue_answer.isEnabled()
+
+
+def test_a_new_chat_is_to_be_written_in_even_if_it_was_new_already(window: MainWindow) -> None:
+    assert window.chat.conversation.is_empty
+    window.chat_panel.welcome.findChildren(QPushButton)[-1].setFocus()
+    assert not window.chat_panel.composer.field.hasFocus()
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert window.chat_panel.composer.field.hasFocus()
 
 
 def test_an_answer_is_begun_by_key(window: MainWindow, link: FakeLink) -> None:

@@ -27,9 +27,17 @@ def test_a_schema_a_grammar_or_a_pattern(tmp_path: Path) -> None:
 
 def test_two_constraints_and_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not allowed with"):
-        constraint_of("--regex", "a", "--schema", __file__)
+        constraint_of("--regex", "a", "--grammar", __file__)
     latin = tmp_path / "latin"
     latin.write_bytes(b"\xff")
     for path in (tmp_path / "none", latin):
         with pytest.raises(InputError, match="cannot be read"):
             constraint_of("--schema", str(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": nope}', "[" * 100_000])
+def test_a_schema_that_is_no_json_is_refused_before_a_model_is_loaded(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=r"schema\.json is not valid JSON"):
+        constraint_of("--schema", str(file))

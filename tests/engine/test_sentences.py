@@ -1,6 +1,8 @@
 """Sentences: English text for every program, template and values for the window, on both sides of a connection."""
 
+import errno
 import json
+import os
 import pickle
 from copy import deepcopy
 from multiprocessing import Pipe
@@ -99,7 +101,15 @@ def test_an_error_says_its_sentence() -> None:
     assert isinstance(error.message, Sentence)
 
 
-def test_what_a_system_says_of_a_file_can_be_translated() -> None:
-    assert isinstance(reason_of(PermissionError(13, "Permission denied")), Sentence)
+@pytest.mark.parametrize(
+    "name",
+    ["EACCES", "ENOSPC", "EDQUOT", "ENAMETOOLONG", "EFBIG", "EPERM", "EBUSY", "ENOEXEC", "EADDRINUSE", "ECONNREFUSED"],
+)
+def test_what_a_system_says_of_a_file_can_be_translated(name: str) -> None:
+    code = getattr(errno, name)
+    assert isinstance(reason_of(OSError(code, os.strerror(code))), Sentence)
+
+
+def test_what_a_system_says_rarely_is_told_as_it_is() -> None:
     assert reason_of(OSError(99, "Something rare")) == "Something rare"
     assert reason_of(OSError()) == "OSError"

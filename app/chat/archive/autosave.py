@@ -1,7 +1,7 @@
 """Saves the shown conversation while it grows, and loads others."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -134,7 +134,16 @@ class Autosave(QObject):
 
     def move(self, conversation: int, folder: str) -> None:
         """Put it into a folder; an empty name takes it out of any."""
-        self._edit(conversation, folder=unsteered(" ".join(folder.split())))
+        self.move_all([conversation], folder)
+
+    def move_all(self, conversations: Iterable[int], folder: str) -> None:
+        """The same for several."""
+        name = unsteered(" ".join(folder.split()))
+        found = (self._chats.record(each) for each in conversations)
+        moved = [replace(each, folder=name) for each in found if each is not None]
+        for each in moved:
+            self._archive.save(each)
+        self._chats.put(*moved)
 
     def duplicate(self, conversation: int, last: int = 0) -> None:
         """Add a copy to the list, and show it, unless an answer would be stopped for it.

@@ -113,7 +113,7 @@ def _pdf(content: bytes, stop: Stop) -> tuple[str, str]:
     try:
         return read_pdf(content, LARGEST_TEXT, stop)
     except OSError as error:
-        raise Refused(tr("It cannot be read: {reason}.").format(reason=error.strerror or error)) from error
+        raise Refused(tr("It cannot be read: {reason}.").format(reason=reason_text(error))) from error
 
 
 class AttachmentReader(QObject):

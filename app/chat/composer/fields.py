@@ -37,6 +37,7 @@ class QuestionField(QPlainTextEdit):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
+        self.textChanged.connect(self._align)
         self._fit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -77,6 +78,18 @@ class QuestionField(QPlainTextEdit):
         """Another width, another number of lines."""
         super().resizeEvent(event)
         self._fit()
+
+    def _align(self) -> None:
+        """All of it at the side where its first words begin: a plain text document knows one side for all its lines."""
+        block = self.document().begin()
+        while not block.text().strip() and block.next().isValid():
+            block = block.next()
+        leftwards = block.textDirection() == Qt.LayoutDirection.RightToLeft
+        side = Qt.AlignmentFlag.AlignRight if leftwards else Qt.AlignmentFlag.AlignLeft
+        option = self.document().defaultTextOption()
+        if option.alignment() != side:
+            option.setAlignment(side)
+            self.document().setDefaultTextOption(option)
 
     def _fit(self) -> None:
         """The height of a plain text document is in lines."""

@@ -64,8 +64,8 @@ class ConversationRecord:
 
     @property
     def shown_title(self) -> str:
-        """What the list shows."""
-        title = unsteered(self.title or self.auto_title)
+        """What the list shows: one line, whatever an imported file has."""
+        title = " ".join(unsteered(self.title or self.auto_title).split())
         return title if can_be_seen(title) else tr("New chat")
 
 

@@ -1,7 +1,7 @@
 """Paints the rows of the list: a header, a title, and under it the words that a search found."""
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QPointF, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPolygonF
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.chat.history.records import HIT_BEGIN, HIT_END
@@ -14,6 +14,7 @@ from app.ui.theme import Colors
 _SIDE, _GAP, _RADIUS = 10, 7, 7
 _HEADER_ABOVE = 12
 _FOLDER_SHARE = 0.4  # of a line, at most
+_ARROW = 4.0  # half of the side of a folder's arrow
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -59,9 +60,34 @@ class ConversationDelegate(QStyledItemDelegate):
         place = option.rect.adjusted(_SIDE, _HEADER_ABOVE, -_SIDE, 0)
         count = f"  {row.count}" if row.folder else ""
         room = place.width() - painter.fontMetrics().horizontalAdvance(count)
-        name = row.text if row.folder else tr(row.text)
+        if row.folder:
+            room -= _SIDE + round(2 * _ARROW)
+            self._paint_arrow(painter, option, row.is_closed)
+        name = " ".join(row.text.split()) if row.folder else tr(row.text)
         words = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room) + count
         painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+
+    def _paint_arrow(self, painter: QPainter, option: QStyleOptionViewItem, is_closed: bool) -> None:
+        """At the far end: a click closes the folder, and opens it; with the keyboard there, it stands out."""
+        leftwards = option.direction == Qt.LayoutDirection.RightToLeft
+        place = option.rect.adjusted(_SIDE, _HEADER_ABOVE, -_SIDE, 0)
+        middle = QPointF(place.left() + _ARROW if leftwards else place.right() - _ARROW, place.center().y() + 0.5)
+        side = -_ARROW if leftwards else _ARROW
+        corners = (
+            [(-side / 2, -_ARROW), (-side / 2, _ARROW), (side / 2, 0.0)]
+            if is_closed
+            else [(-_ARROW, -_ARROW / 2), (_ARROW, -_ARROW / 2), (0.0, _ARROW / 2)]
+        )
+        painter.save()
+        stands_out = option.state & (QStyle.StateFlag.State_HasFocus | QStyle.StateFlag.State_MouseOver)
+        painter.setBrush(QColor(self.colors.text if stands_out else self.colors.muted))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawPolygon(QPolygonF([middle + QPointF(*corner) for corner in corners]))
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QColor(self.colors.accent))
+            painter.drawRoundedRect(option.rect.adjusted(2, _HEADER_ABOVE // 2, -2, -1), _RADIUS, _RADIUS)
+        painter.restore()
 
     def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, row: ChatRow) -> None:
         rect: QRect = option.rect

@@ -96,6 +96,11 @@ class ConversationModel(QAbstractListModel):
                 return self.index(number)
         return QModelIndex()
 
+    def index_of_folder(self, folder: str) -> QModelIndex:
+        """Where the header of a folder stands; an invalid index if nowhere."""
+        rows = (number for number, row in enumerate(self._rows) if isinstance(row, HeaderRow) and row.folder == folder)
+        return self.index(next(rows, -1))
+
     # ---- what Qt asks -----------------------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
@@ -112,6 +117,8 @@ class ConversationModel(QAbstractListModel):
         words = _header(row) if isinstance(row, HeaderRow) else row.record.shown_title
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return words
+        if role == Qt.ItemDataRole.AccessibleTextRole and isinstance(row, HeaderRow) and row.folder:
+            return (tr("{folder}, collapsed folder") if row.is_closed else tr("{folder}, folder")).format(folder=words)
         folder = row.folder_elsewhere if isinstance(row, ChatRow) else ""
         with_folder = "\n".join(filter(None, (words, tr("Folder: {folder}").format(folder=folder) if folder else "")))
         if role == Qt.ItemDataRole.AccessibleTextRole:
@@ -192,7 +199,7 @@ def _same_ends(before: Sequence[Row], after: Sequence[Row]) -> tuple[int, int]:
 def _shown(row: Row) -> tuple[object, ...]:
     """All that is seen of a row."""
     if isinstance(row, HeaderRow):
-        return row.text, row.folder, row.count
+        return row.text, row.folder, row.count, row.is_closed
     return row.record.shown_title, row.folder_elsewhere, row.record.is_pinned, row.excerpt
 
 

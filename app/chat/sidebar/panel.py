@@ -1,9 +1,9 @@
 """The side bar: a search field, the list of conversations, and the menu of each."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
-from app.chat.sidebar.rows import ChatRow, Row, found_words, hit_rows, rows_of
+from app.chat.sidebar.rows import ChatRow, HeaderRow, Row, found_words, hit_rows, rows_of
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
@@ -40,6 +40,8 @@ class ConversationsPanel(QWidget):
     renamed = Signal(object, str)
     pinned = Signal(object, bool)
     moved = Signal(object, str)
+    folder_renamed = Signal(str, str)  # a folder, and what it is to be called; nothing: it is to go, its chats stay
+    folders_closed = Signal(tuple)  # names of all folders whose chats are not shown
     duplicated = Signal(object)
     deleted = Signal(object)
     exported = Signal(object)
@@ -55,6 +57,7 @@ class ConversationsPanel(QWidget):
         self._now = now
         self._records: Sequence[ConversationRecord] = ()
         self._current = 0
+        self._closed: frozenset[str] = frozenset()
         self._awaits_found = self._opens_found = False  # a search is under way, and Return was pressed meanwhile
         self.setAccessibleName(tr("Conversations"))
         self.search = QLineEdit(self, placeholderText=tr("Search chats"), clearButtonEnabled=True)
@@ -105,7 +108,7 @@ class ConversationsPanel(QWidget):
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         view.setMouseTracking(True)
         view.customContextMenuRequested.connect(self._on_menu_requested)
-        view.clicked.connect(self._on_chosen)
+        view.clicked.connect(self._on_clicked)
         view.activated.connect(self._on_chosen)
         view.selectionModel().currentChanged.connect(lambda *_: self.choice_changed.emit())
         view.installEventFilter(self)
@@ -129,6 +132,11 @@ class ConversationsPanel(QWidget):
             self._show_rows(hit_rows(hits), tr(_NOTHING_FOUND))
             if self._opens_found and not self._awaits_found:
                 self._on_search_accepted()
+
+    def show_closed(self, folders: Iterable[str]) -> None:
+        """Show of these folders nothing but their names."""
+        self._closed = frozenset(folders)
+        self._refresh()
 
     def offer_deleted(self, deleted: Sequence[object]) -> None:
         """Offer to show what was deleted, if there is anything."""
@@ -165,11 +173,14 @@ class ConversationsPanel(QWidget):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """Notice whether the list has the focus; a right click opens a menu, and chooses nothing."""
+        """Notice whether the list has the focus; a right click opens a menu, and chooses nothing; keys open folders."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
             self.choice_changed.emit()
         if isinstance(event, QMouseEvent) and event.button() == Qt.MouseButton.RightButton:
             return True  # what is marked is what the window shows, and what its commands concern
+        row = self.model.row(self.list.currentIndex()) if isinstance(event, QKeyEvent) else None
+        if isinstance(event, QKeyEvent) and isinstance(row, HeaderRow) and event.type() == QEvent.Type.KeyPress:
+            return self._press(row, event.key())
         return super().eventFilter(watched, event)
 
     @property
@@ -182,6 +193,7 @@ class ConversationsPanel(QWidget):
         """Let the title be written in the list."""
         if not self.model.index_of(conversation).isValid():
             self.search.clear()
+            self._open_folder_of(conversation)
         index = self.model.index_of(conversation)
         if index.isValid():
             self.shown_wanted.emit()
@@ -236,6 +248,16 @@ class ConversationsPanel(QWidget):
         _add(menu, tr("Delete"), "Del", lambda: self.deleted.emit(identity))
         return menu
 
+    def menu_of_folder(self, row: HeaderRow) -> QMenu:
+        """What can be done with a folder."""
+        folder = row.folder
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        _add(menu, tr("Expand folder") if row.is_closed else tr("Collapse folder"), "", lambda: self._toggle(folder))
+        _add(menu, tr("Rename folder…"), "", lambda: self._on_rename_folder(folder))
+        _add(menu, tr("Remove folder, keep its chats"), "", lambda: self.folder_renamed.emit(folder, ""))
+        return menu
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _folders(self) -> list[str]:
@@ -244,7 +266,7 @@ class ConversationsPanel(QWidget):
     def _refresh(self) -> None:
         """While an answer grows this comes twice a second."""
         if not self.search.text().strip():
-            self._show_rows(rows_of(self._records, self._now()), tr(_EMPTY))
+            self._show_rows(rows_of(self._records, self._now(), self._closed), tr(_EMPTY))
 
     def _show_rows(self, rows: Sequence[Row], words: str) -> None:
         """Show these, or `words` where there are none; who goes through the list stays where they are."""
@@ -254,7 +276,8 @@ class ConversationsPanel(QWidget):
         self.model.show_rows(rows)
         self._show_empty(words)
         index = self.model.index_of(chosen or self._current)
-        self.list.setCurrentIndex(index if index.isValid() else self.model.index_of(self._current))
+        if not (self.list.hasFocus() and isinstance(self.model.row(self.list.currentIndex()), HeaderRow)):
+            self.list.setCurrentIndex(index if index.isValid() else self.model.index_of(self._current))
         bar.setValue(place)
 
     def _show_empty(self, words: str) -> None:
@@ -265,6 +288,14 @@ class ConversationsPanel(QWidget):
 
     def _mark_current(self) -> None:
         self.list.setCurrentIndex(self.model.index_of(self._current))
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        """Once for every click, unlike what activates a row, which differs between desktops."""
+        row = self.model.row(index)
+        if isinstance(row, HeaderRow) and row.folder:
+            self._toggle(row.folder)
+        else:
+            self._on_chosen(index)
 
     def _on_chosen(self, index: QModelIndex) -> None:
         row = self.model.row(index)
@@ -298,6 +329,42 @@ class ConversationsPanel(QWidget):
         row = self.model.row(self.list.indexAt(place))
         if isinstance(row, ChatRow):
             self.menu_of(row).popup(self.list.viewport().mapToGlobal(place))
+        elif isinstance(row, HeaderRow) and row.folder:
+            self.menu_of_folder(row).popup(self.list.viewport().mapToGlobal(place))
+
+    def _toggle(self, folder: str) -> None:
+        """Close a folder, or open it; what the window shows stays marked, and the keyboard at the folder."""
+        self._closed = self._closed ^ {folder}
+        self._refresh()
+        self.list.setCurrentIndex(self.model.index_of(self._current))
+        header = self.model.index_of_folder(folder)
+        self.list.selectionModel().setCurrentIndex(header, QItemSelectionModel.SelectionFlag.NoUpdate)
+        self._tell_closed()
+
+    def _tell_closed(self) -> None:
+        self.folders_closed.emit(tuple(sorted(self._closed.intersection(self._folders()))))
+
+    def _press(self, header: HeaderRow, key: int) -> bool:
+        """Keys of a tree, at a folder; returns whether it was one of them."""
+        close, open_ = (Qt.Key.Key_Left, Qt.Key.Key_Right)[:: -1 if self.isRightToLeft() else 1]
+        toggles = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space, open_ if header.is_closed else close)
+        if header.folder and toggles:
+            self._toggle(header.folder)
+        return bool(header.folder) and toggles
+
+    def _open_folder_of(self, conversation: int) -> None:
+        folder = next((each.folder for each in self._records if each.id == conversation), "")
+        if folder in self._closed:
+            self._toggle(folder)
+
+    def _on_rename_folder(self, folder: str) -> None:
+        name, accepted = QInputDialog.getText(self, tr("Rename folder"), tr("Name of the folder"), text=folder)
+        name = " ".join(name.split())
+        if accepted and name and name != folder:
+            if folder in self._closed:
+                self._closed |= {name}
+            self.folder_renamed.emit(folder, name)
+            self._tell_closed()
 
     def _on_new_folder(self, conversation: int) -> None:
         name, accepted = QInputDialog.getText(self, tr("New folder"), tr("Name of the folder"))

@@ -3,6 +3,7 @@
 import datetime
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
@@ -17,11 +18,15 @@ IN_TITLES, IN_TEXTS = mark("In titles"), mark("In messages")
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """A line above a group. What is dropped on it goes to `folder`; empty: out of every folder."""
+    """A line above a group. What is dropped on it goes to `folder`; empty: out of every folder.
+
+    Of one that `is_closed` the conversations are not shown, only how many there are.
+    """
 
     text: str
     folder: str = ""
     count: int = 0
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,11 @@ class ChatRow:
 Row = HeaderRow | ChatRow
 
 
-def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
-    """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970."""
+def rows_of(records: Sequence[ConversationRecord], now: float, closed: AbstractSet[str] = frozenset()) -> list[Row]:
+    """Pinned ones, then folders by name, then the rest by age; `records` newest first, `now` in seconds since 1970.
+
+    Folders whose names are in `closed` show none of their conversations.
+    """
     begins, names = zip(*reversed(_day_begins(now)), strict=True)  # the earliest first
     names = (EARLIER, *names)
     pinned: list[ChatRow] = []
@@ -56,7 +64,8 @@ def rows_of(records: Sequence[ConversationRecord], now: float) -> list[Row]:
             folders.setdefault(each.folder, []).append(ChatRow(each))
         else:
             ages[names[bisect_right(begins, each.updated)]].append(ChatRow(each))
-    named = {HeaderRow(name, name, len(folders[name])): folders[name] for name in sorted(folders, key=str.casefold)}
+    in_order = sorted(folders.items(), key=lambda each: each[0].casefold())
+    named = {HeaderRow(name, name, len(found), name in closed): found for name, found in in_order}
     return _flat({HeaderRow(PINNED): pinned, **named, **{HeaderRow(name): found for name, found in ages.items()}})
 
 
@@ -90,7 +99,7 @@ def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:
     rows: list[Row] = []
     for header, found in groups.items():
         if found:
-            rows += [header, *found]
+            rows += [header] if header.is_closed else [header, *found]
     return rows
 
 

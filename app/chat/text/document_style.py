@@ -69,6 +69,7 @@ def style_sheet(colors: Colors) -> str:
         pre {{ white-space: pre-wrap; }}
         code {{ background-color: {colors.code}; }}
         blockquote {{ color: {colors.muted}; margin-left: 16px; }}
+        hr {{ background-color: {colors.border}; }}
         a {{ color: {colors.link}; }}
     """
 

@@ -1,5 +1,6 @@
 """Turns the Markdown of one block into the HTML that a text document shows; raw HTML stays visible as text."""
 
+import re
 from dataclasses import dataclass
 from html import escape
 
@@ -13,6 +14,7 @@ from app.system.plain_text import marked
 from app.ui.theme import Colors
 
 _MOST_COLUMNS = 96  # a table with more is shown as it was written
+_TASK = re.compile(r"\[([ xX])\]\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class BlockRenderer:
             tokens = _without_head(tokens)
         formulas: list[Latex] = []
         columns = columns or _columns(tokens)
+        _mark_tasks(tokens)
         for token in tokens:
             self._dress(token)
             if block.is_cut:
@@ -111,6 +114,17 @@ def _code(token: Token, splits_line: bool) -> Code | None:
         return None
     words = token.info.split()
     return Code(token.content.removesuffix("\n") if splits_line else token.content, words[0][:40] if words else "")
+
+
+def _mark_tasks(tokens: list[Token]) -> None:
+    """Give items that begin with `[ ]` or `[x]` a box in place of a bullet, by the class that a text document knows."""
+    for item, paragraph, line in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (item.type, paragraph.type) != ("list_item_open", "paragraph_open") or not line.children:
+            continue
+        first = line.children[0]
+        if first.type == "text" and (task := _TASK.match(first.content)):
+            item.attrSet("class", "unchecked" if task[1] == " " else "checked")
+            first.content = first.content[task.end() :]
 
 
 def _take_formulas(token: Token, formulas: list[Latex]) -> None:

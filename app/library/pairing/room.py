@@ -12,14 +12,19 @@ from app.installation.runtime.hardware import Hardware, look
 from app.library.pairing.suggestions import Suggestion
 
 _LEFT_TO_OTHERS = 1 / 16  # of the RAM, as the engine leaves it
+_QUICK_ON_A_PROCESSOR = 15 * 10**9  # parameters that a token is computed with
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """`memory_bytes`: of RAM and graphics card together; `disk_bytes`: free for downloads. None: not known."""
+    """`memory_bytes`: of RAM and graphics card together; `disk_bytes`: free for downloads. None: not known.
+
+    `has_card`: whether there may be a graphics card to compute with.
+    """
 
     memory_bytes: int | None = None
     disk_bytes: int | None = None
+    has_card: bool = True
 
     def fits_memory(self, suggestion: Suggestion) -> bool:
         """Whether nothing of the pair would have to be streamed from SSD, as far as that is known."""
@@ -29,10 +34,14 @@ class Room:
         """Whether the target could be downloaded, or `is_here` already."""
         return is_here or self.disk_bytes is None or suggestion.target.bytes <= self.disk_bytes
 
-    def rank(self, suggestion: Suggestion, is_here: bool) -> tuple[bool, int]:
-        """A key to sort by: what fits stays in its order, what does not comes below it, the smallest first."""
+    def rank(self, suggestion: Suggestion, is_here: bool) -> tuple[bool, bool, int]:
+        """A key to sort by: what fits stays in its order, what does not comes below it, the smallest first.
+
+        Without a graphics card what a processor takes long for comes below the rest that fits.
+        """
         fits = self.fits_memory(suggestion) and self.fits_disk(suggestion, is_here)
-        return not fits, 0 if fits else _bytes(suggestion)
+        is_slow = not self.has_card and suggestion.target.computed > _QUICK_ON_A_PROCESSOR
+        return not fits, fits and is_slow, 0 if fits else _bytes(suggestion)
 
 
 def room_here(ram_limit: int = 0, vram_limit: int = 0, hardware: Callable[[], Hardware] | None = None) -> Room:
@@ -49,7 +58,7 @@ def room_here(ram_limit: int = 0, vram_limit: int = 0, hardware: Callable[[], Ha
         free = Disk().free_bytes(hub_place().cache)
     except OSError:
         free = None
-    return Room(memory, free)
+    return Room(memory, free, has_card=bool(found.nvidia or found.amd or found.is_apple))
 
 
 @cache

@@ -14,7 +14,8 @@ class SuggestedModel:
     """A model on the hub, `org/name` or a variant of it, `org/name:Q4_K_M`.
 
     `bytes`: of its weights as downloaded, until the hub has been asked; `gated`: its licence must be accepted there
-    first; `format`: of its weights; `estimated`: its bytes are arithmetic, parameters times bits.
+    first; `format`: of its weights; `estimated`: its bytes are arithmetic, parameters times bits; `active`: of a
+    mixture, the parameters that one token is computed with.
     """
 
     repo: str
@@ -24,6 +25,12 @@ class SuggestedModel:
     gated: bool
     format: str = PLAIN
     estimated: bool = False
+    active: int = 0
+
+    @property
+    def computed(self) -> int:
+        """The parameters that one token is computed with."""
+        return self.active or self.parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,8 +193,8 @@ def refuse(application: QApplication, error: CoppiceError) -> int:
 
 
 def needs_box() -> bool:
-    """Whether a packaged program was started by a double click: then what it prints is not read."""
-    return is_frozen() and not (sys.stderr is not None and sys.stderr.isatty())
+    """Whether the program was started by a double click: then what it prints is not read."""
+    return sys.stderr is None or (is_frozen() and not sys.stderr.isatty())
 
 
 def refusal_box(error: CoppiceError) -> QMessageBox:

@@ -34,6 +34,7 @@ class Player(QObject):
         self.place = -1  # of the round that is looked at; -1: there is none
         self.is_live = True
         self.speed = 1.0
+        self.is_awaiting = False  # an answer is written, and gives more rounds
         self._recording: History | None = None
         self._before = (-1, True)  # place and whether it was live, before the recording
         self._glanced: int | None = None
@@ -81,6 +82,11 @@ class Player(QObject):
     def is_playing(self) -> bool:
         """Whether it moves on by itself through what was kept."""
         return self._timer.isActive()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether another round will be shown by itself."""
+        return self.is_playing or (self.follows_newest and self.is_awaiting)
 
     @property
     def pause_ms(self) -> float:
@@ -186,7 +192,7 @@ class Player(QObject):
 
     def toggle(self) -> None:
         """Pause what moves, play what stands."""
-        if self.is_playing or (self.is_live and len(self.history)):
+        if self.is_moving and len(self.history):
             self.pause()
         else:
             self.play()

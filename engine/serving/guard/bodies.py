@@ -15,6 +15,8 @@ from engine.serving.guard.limits import BodyShare, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
 MOST_CONTAINERS = 250_000  # lists and objects, about 100 bytes each
+_FORM = "application/x-www-form-urlencoded"
+_FORM_SENDERS = ("curl/", "wget/")  # they call all that they send a form, as in many guides to Ollama's API
 LONG_BYTES = 64 << 10  # JSON from which on it is checked in a thread, between whose steps other clients are answered
 
 
@@ -142,8 +144,10 @@ def _refuse_text(limits: Limits) -> NoReturn:
 
 
 def _require_json_type(headers: Headers) -> None:
-    """A form on a web page can send other types without asking first."""
+    """A form on a web page can send other types without asking first, but never under the name of these programs."""
     kind, *parameters = headers.get("content-type", "").lower().split(";")
+    if kind == _FORM and headers.get("user-agent", "").lower().startswith(_FORM_SENDERS):
+        return
     charsets = [each.partition("=")[2].strip(' "') for each in parameters if each.strip().startswith("charset=")]
     if kind.strip() != "application/json" or any(each not in ("utf-8", "utf8") for each in charsets):
         message = say("The request is not sent as JSON.")

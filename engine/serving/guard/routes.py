@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import MutableHeaders
 from starlette.types import Scope
 
 READ_ALREADY = b"{}"  # in place of the body: FastAPI asks for its value where there is any
@@ -19,6 +20,8 @@ IN_BODY = ("body",)  # where FastAPI says that a flaw is
 
 def leave_value(scope: Scope, value: Any, is_long: bool) -> None:
     """Leave the value of a request's body for the endpoint; `is_long`: checking it takes a while."""
+    if value is not None:  # FastAPI takes for JSON what is called so, and curl may have called it a form
+        MutableHeaders(scope=scope)["content-type"] = "application/json"
     scope["state"] |= {"value": value, "is_long": is_long}
 
 

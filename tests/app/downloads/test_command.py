@@ -155,7 +155,7 @@ def test_what_cannot_be_had_is_one_line_and_2(
     ("arguments", "more", "words"),
     [
         ([REPO], {"HF_HUB_OFFLINE": "1"}, "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
-        *choose([], [([], {}, "the following arguments are required: REPO")]),
+        *choose([], [([], {}, "The following arguments are required: REPO")]),
     ],
 )
 def test_the_process_ends_with_one_line_and_2(

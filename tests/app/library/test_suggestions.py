@@ -28,6 +28,8 @@ def test_a_model_is_described_completely(model: SuggestedModel) -> None:
     assert least <= model.bytes / model.parameters <= most
     assert model.format == (f"GGUF {variant}" if variant else model.format)
     assert model.licence
+    assert bool(model.active) is any(each in repo for each in ("gpt-oss", "A3B")), "of mixtures alone"
+    assert model.active < model.parameters / 4
     assert isinstance(model.gated, bool)
 
 

@@ -58,10 +58,11 @@ def test_a_box_is_shown_where_nobody_reads_the_terminal(
     assert capsys.readouterr().err == "error: Something is in the way. Take it away.\n"
 
 
+@pytest.mark.parametrize("frozen", [True, False])  # a checkout, too: its shortcut on Windows starts pythonw
 def test_a_program_without_standard_error_still_says_it(
-    qapp: QApplication, box: Box, monkeypatch: pytest.MonkeyPatch
+    qapp: QApplication, box: Box, monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
-    monkeypatch.setattr(crash, "is_frozen", lambda: True)
+    monkeypatch.setattr(crash, "is_frozen", lambda: frozen)
     monkeypatch.setattr(sys, "stderr", None)
     assert crash.refuse(qapp, ERROR) == 2
     assert box.errors == [ERROR]

@@ -95,7 +95,7 @@ def test_a_server_that_breaks_is_started_again_and_that_is_said(ready: Servers) 
     with ready.bot.waitSignal(ready.servers.notice_withdrawn):
         called(ready.servers, ready.bot, "one__echo", word="break")
     assert ready.servers.state("one").phase is Phase.READY
-    assert [each.message for each in notices] == ["The tool server one has ended, and is started again."]
+    assert [each.message for each in notices] == ["The tool server 'one' has ended, and is started again."]
     assert notices[0].hint == "It broke."
 
 
@@ -105,7 +105,7 @@ def test_a_server_that_cannot_be_started_is_given_up_after_some_tries(ready: Ser
     ready.add("one", "dies", Phase.FAILED)
     state = ready.servers.state("one")
     assert (state.message, state.hint, state.lines) == ("It died.", "Feed it.", ("no food",))
-    assert [each.message for each in notices] == ["The tool server one cannot be used: It died."]
+    assert [each.message for each in notices] == ["The tool server 'one' cannot be used: It died."]
     assert notices[0].action == "Tools…"
 
 

@@ -129,6 +129,7 @@ def test_looking_back_does_not_stop_what_comes(qtbot: QtBot, panel: TreePanel) -
 
 
 def test_space_pauses_and_plays_on(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.set_answering(True)
     arrive(qtbot, panel, *(random_round(20, seed=index, index=index) for index in range(4)))
     view = canvas(panel)
     view.setFocus()
@@ -138,6 +139,17 @@ def test_space_pauses_and_plays_on(qtbot: QtBot, panel: TreePanel) -> None:
     panel.player.seek(0)
     QTest.keyClick(view, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: caption(panel).startswith("Round 4 "))
+
+
+def test_the_rounds_of_an_answer_that_is_written_are_played_from_the_first(qtbot: QtBot, panel: TreePanel) -> None:
+    panel.set_answering(True)
+    arrive(qtbot, panel, *(random_round(20, seed=index, index=index) for index in range(3)))
+    play, player = panel.findChildren(Timeline)[0].play, panel.player
+    assert (play.text(), player.is_moving) == ("Pause", True)
+    panel.set_answering(False)
+    assert (play.text(), player.is_moving, player.is_live) == ("Play", False, True)
+    play.click()
+    assert (player.is_playing, player.place) == (True, 0)
 
 
 def test_a_token_that_is_pointed_at_shows_its_round_for_that_long(qtbot: QtBot, panel: TreePanel) -> None:

@@ -12,7 +12,7 @@ from app.tree.panel import TreePanel
 from app.tree.picture.picture import BONUS_NODE
 from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
 from engine.protocol.messages import Tree
-from tests.app.tree.panels import button, canvas, caption, colours, image, message, show, shown, wheel
+from tests.app.tree.panels import button, canvas, caption, colours, image, message, news, show, shown, wheel
 from tests.app.tree.trees import random_round, round_of
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
@@ -23,6 +23,13 @@ EMPTY = "The speculation tree appears here while an answer is written."
 def test_empty_panel_says_what_will_appear(panel: TreePanel) -> None:
     assert message(panel) == EMPTY
     assert caption(panel).text() == ""
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_E, Qt.Key.Key_A])
+def test_what_needs_a_round_says_so_where_there_is_none(panel: TreePanel, key: Qt.Key) -> None:
+    panel.setFocus()
+    QTest.keyClick(panel, key)
+    assert news(panel).words.text() == "There is no round to look at yet."
 
 
 def test_round_is_shown_with_its_figures(qtbot: QtBot, panel: TreePanel) -> None:

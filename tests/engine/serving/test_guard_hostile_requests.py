@@ -181,6 +181,19 @@ def test_what_a_form_can_send_is_not_taken_for_json(server: Running, kind: str) 
     assert (told.status_code, told.json()["error"]["code"]) == (415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("curl/8.5.0", "invalid_value"), ("Wget/1.21", "invalid_value")]
+    + [(each, "unsupported_media_type") for each in ("Mozilla/5.0 curl/8", "")],
+)
+def test_what_curl_calls_a_form_is_read_as_json(server: Running, name: str, code: str) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded", "user-agent": name}
+    told = server.http.post(PATH, content=b'{"text": 1}', headers=headers).json()["error"]
+    assert (told["code"], told["param"]) == (code, "text" if code == "invalid_value" else None)
+    headers["origin"] = "http://elsewhere.example"
+    assert server.http.post(PATH, content=b'{"text": 1}', headers=headers).status_code == 403
+
+
 def test_json_may_say_that_it_is_utf_8_and_nothing_else(server: Running) -> None:
     for charset, status in (("utf-8", 400), ('"UTF-8"', 400), ("utf-16", 415), ("latin-1", 415)):
         told = server.http.post(PATH, content=b"{", headers={"content-type": f"application/json; charset={charset}"})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolTip
 from pytestqt.qtbot import QtBot
@@ -67,6 +68,17 @@ def test_a_wrapped_line_counts_as_lines(composer: Composer) -> None:
     one = composer.field.height()
     composer.field.setPlainText("many words " * 30)
     assert composer.field.height() > one
+
+
+@pytest.mark.parametrize(
+    ("text", "at_right"),
+    [("مرحبا English", True), ("\n\nשלום\nEnglish", True), ("English مرحبا", False), ("12 مرحبا", True), ("", False)],
+)
+def test_a_text_stands_at_the_side_where_its_first_words_begin(composer: Composer, text: str, at_right: bool) -> None:
+    composer.field.setPlainText("مرحبا" if not at_right else "English")  # what stood there before
+    composer.field.setPlainText(text)
+    composer.field.moveCursor(QTextCursor.MoveOperation.Start)
+    assert (composer.field.cursorRect().center().x() > composer.field.viewport().width() / 2) is at_right
 
 
 def test_while_answering_one_can_write_and_stop_but_not_send(composer: Composer, sent: list[str], qtbot: QtBot) -> None:

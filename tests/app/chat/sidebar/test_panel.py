@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDockWidget, QLineEdit, QMainWindow
+from PySide6.QtWidgets import QApplication, QDockWidget, QInputDialog, QLineEdit, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
@@ -45,6 +45,12 @@ def test_pinned_then_folders_then_by_age() -> None:
         "[Pinned]", "Pinned one", "[Animals]", "Zoo", "[school]", "Homework", "[Today]", "Fresh", "In the night",
         "[Yesterday]", "Day before", "[Previous 7 days]", "Last week", "[Earlier]", "Ancient",
     ]  # fmt: skip
+
+
+def test_a_closed_folder_shows_how_many_chats_it_has_and_none_of_them() -> None:
+    rows = rows_of(RECORDS, NOON, {"school", "of another time"})
+    assert words(rows)[2:6] == ["[Animals]", "Zoo", "[school]", "[Today]"]
+    assert rows[4] == HeaderRow("school", "school", 1, is_closed=True)
 
 
 def test_nothing_at_all_has_no_headers() -> None:
@@ -136,6 +142,54 @@ def test_a_click_opens_a_conversation_and_a_header_does_nothing(panel: Conversat
     with qtbot.assertNotEmitted(panel.opened):
         place = panel.list.visualRect(index_of(panel, "Today")).center()
         QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_a_folder_is_closed_by_mouse_and_keys_and_opened_again(panel: ConversationsPanel, qtbot: QtBot) -> None:
+    panel.show_current(2)
+    told: list[tuple[str, ...]] = []
+    panel.folders_closed.connect(told.append)
+    before, viewport = panel.model.rowCount(), panel.list.viewport()
+    QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=panel.list.visualRect(index_of(panel, "school")).center())
+    assert panel.model.rowCount() == before - 1
+    assert [each.data() for each in panel.list.selectedIndexes()] == ["Fresh"], "what is shown stays marked"
+    assert index_of(panel, "school").data(Qt.ItemDataRole.AccessibleTextRole) == "school, collapsed folder"
+    panel.list.setFocus()
+    assert panel.list.currentIndex().data() == "school"
+    panel.show_conversations([replace(RECORDS[1], updated=NOON + 1), *RECORDS])
+    assert panel.list.currentIndex().data() == "school", "while an answer grows"
+    panel.show_conversations(RECORDS)
+    for key, closed in (
+        (Qt.Key.Key_Left, True), (Qt.Key.Key_Right, False), (Qt.Key.Key_Right, False), (Qt.Key.Key_Return, True),
+        (Qt.Key.Key_Space, False),
+    ):  # fmt: skip
+        QTest.keyClick(panel.list, key)
+        assert (panel.model.rowCount() == before - 1) is closed
+    assert told == [("school",), (), ("school",), ()]
+
+
+def test_a_title_in_a_closed_folder_is_written_in_the_list(panel: ConversationsPanel) -> None:
+    panel.show_closed({"school"})
+    panel.begin_rename(6)
+    assert panel.list.currentIndex().data() == "Homework"
+    assert panel.list.findChildren(QLineEdit)
+
+
+def test_a_folder_is_renamed_and_removed(
+    panel: ConversationsPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel.show_closed({"school"})
+    renamed: list[tuple[str, str]] = []
+    panel.folder_renamed.connect(lambda *names: renamed.append(names))
+    header = HeaderRow("school", "school", 1, is_closed=True)
+    names = {action.text(): action for action in panel.menu_of_folder(header).actions()}
+    for given, accepted in (("  Home \n work ", True), ("school", True), (" ", True), ("x", False)):
+        monkeypatch.setattr(QInputDialog, "getText", lambda *_, given=given, ok=accepted, **__: (given, ok))
+        names["Rename folder…"].trigger()
+    assert renamed == [("school", "Home work")]
+    panel.show_conversations([replace(each, folder=each.folder.replace("school", "Home work")) for each in RECORDS])
+    assert index_of(panel, "Home work").row() + 1 == index_of(panel, "Today").row(), "it is closed still"
+    names["Remove folder, keep its chats"].trigger()
+    assert renamed[1:] == [("school", "")]
 
 
 def test_delete_and_return_act_on_the_chosen_conversation(panel: ConversationsPanel, qtbot: QtBot) -> None:

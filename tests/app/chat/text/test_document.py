@@ -1,7 +1,7 @@
 """Blocks in a text document: written once, hostile text harmless, code coloured in both themes."""
 
 import pytest
-from PySide6.QtGui import QTextCursor, QTextDocument
+from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat.text import rendering
@@ -125,6 +125,26 @@ def test_an_image_is_a_link(document: QTextDocument) -> None:
     Growing(document, LIGHT).append("![a picture](http://host/x.png)\n")
     assert "￼" not in document.toPlainText(), "no place for an image"
     assert "a picture" in document.toPlainText()
+
+
+def test_tasks_have_boxes_in_place_of_bullets(document: QTextDocument) -> None:
+    growing = Growing(document, LIGHT)
+    for character in "- [ ] **buy** milk\n- [x] eat\n- [y] no\n- [x](http://host/) link\n- [x]\n\n[x] text\n\n":
+        growing.append(character)
+    boxes: dict[str, QTextBlockFormat.MarkerType] = {}
+    block = document.begin()
+    while block.isValid():
+        boxes |= {block.text(): block.blockFormat().marker()} if block.text().strip() else {}
+        block = block.next()
+    marker = QTextBlockFormat.MarkerType
+    assert boxes == {
+        "buy milk": marker.Unchecked,
+        "eat": marker.Checked,
+        "[y] no": marker.NoMarker,
+        "x link": marker.NoMarker,
+        "[x]": marker.NoMarker,
+        "[x] text": marker.NoMarker,
+    }
 
 
 def test_the_address_of_a_reference_stays_visible(document: QTextDocument) -> None:

@@ -52,6 +52,17 @@ def test_on_a_small_computer_the_first_suggestions_are_those_that_fit() -> None:
     assert ranked[-1].target.parameters == 128e9
 
 
+def test_without_a_card_mixtures_come_before_large_dense_models() -> None:
+    room = room_here(hardware=lambda: PLAIN)
+    ranked = [each for each in sorted(suggestions(), key=lambda each: room.rank(each, False)) if room.fits_memory(each)]
+    computed = [each.target.computed for each in ranked]
+    slow = [each > 15e9 for each in computed]
+    assert slow == sorted(slow)
+    assert any(slow)
+    assert ranked[0].target.parameters > 20e9, "large, and quick all the same"
+    assert room_here(hardware=lambda: CARD).has_card
+
+
 def test_what_is_not_known_changes_nothing() -> None:
     assert sorted(suggestions(), key=lambda each: Room().rank(each, False)) == list(suggestions())
 

@@ -269,6 +269,11 @@ def test_a_markdown_file_of_something_else_says_what_was_expected(tmp_path: Path
         list(read_conversations(file))
 
 
+def test_a_title_of_several_lines_is_shown_in_one() -> None:
+    ((title, _),) = from_json('{"title": " Sums\\nand\\tmore ", "messages": [{"role": "user", "content": "x"}]}')
+    assert ConversationRecord(1, title).shown_title == "Sums and more"
+
+
 CHAT = '{"title": "A", "messages": [{"role": "user", "content": "x"}]}'
 
 
