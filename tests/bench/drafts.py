@@ -15,8 +15,8 @@ Where `--files` names a folder, files are opened there as by `tests.bench.peers`
 """
 
 import argparse
-import gc
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -85,23 +85,26 @@ def main() -> None:
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--files", type=Path, default=None, help="where models lie, or are left for the next run")
     arguments = parser.parse_args()
+    kinds = arguments.kinds.split(",")
+    if len(kinds) > 1:  # each in a process of its own, whose memory nothing has grown before
+        for kind in kinds:
+            subprocess.run([sys.executable, "-m", "tests.bench.drafts", *sys.argv[1:], "--kinds", kind], check=True)
+        return
     torch.set_num_threads(arguments.threads)
     rows = [int(each) for each in arguments.rows.split(",")]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
         files = Files(arguments.files or Path(made), "grown", arguments.gigabytes)
-        for kind in arguments.kinds.split(","):
-            options = LoadOptions(target="", draft="", device="cpu", weights=arguments.weights, cache_dir=made)
-            if not arguments.pair:
-                compare(kind, files.target(kind), options, rows, arguments.turns)
-                continue
-            large = Files(files.folder / "large", "grown", arguments.pair)
-            options = replace(options, target=str(large.target(kind)), draft=str(files.target(kind)))
-            compare_answers(kind, options, [int(each) for each in arguments.budgets.split(",")], arguments.turns)
+        options = LoadOptions(target="", draft="", device="cpu", weights=arguments.weights, cache_dir=made)
+        if not arguments.pair:
+            compare(kinds[0], files.target(kinds[0]), options, rows, arguments.turns)
+            return
+        large = Files(files.folder / "large", "grown", arguments.pair)
+        options = replace(options, target=str(large.target(kinds[0])), draft=str(files.target(kinds[0])))
+        compare_answers(kinds[0], options, [int(each) for each in arguments.budgets.split(",")], arguments.turns)
 
 
 def compare(kind: str, path: Path, options: LoadOptions, rows: Sequence[int], turns: int) -> None:
     """Print the table of one file."""
-    gc.collect()  # or memory of the file before would be given back while this one grows
     draft = open_checkpoint(str(path), role="draft")
     pair = PairIdentity(draft, draft, replace(options, target=str(path), draft=str(path)))
     keep_compiled_in(compiled_folder(pair.options))
