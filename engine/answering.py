@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,8 @@ from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.grammars.constrained_answer import state_of_answer
 from engine.text.prompt import Prompt, require_known, require_readable, text_of_answer
+from engine.text.sequence_breakers import breakers_of
+from engine.text.tokenizer import Tokenizer
 
 
 class Answering:
@@ -55,7 +57,8 @@ class Answering:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
         end_tokens = options.end_tokens | (frozenset() if options.ignore_eos else tokenizer.eos_ids)
         room = loaded.context_tokens - len(tokens)
-        made = _inputs(loaded, tokens, begun, options, watcher)
+        sampling = _sampler(tokenizer, tokens, begun, options, end_tokens)
+        made = _inputs(loaded, tokens, sampling, options, watcher)
         predicted = tokenizer.encode_onward(options.prediction) if options.prediction else []
         predicted = [token for token in predicted if token < network.vocabulary]
         inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens, predicted=predicted)
@@ -136,10 +139,31 @@ def _part_read(loaded: LoadedPair, tokens: int) -> Callable[[int], float]:
     return part
 
 
+def _sampler(
+    tokenizer: Tokenizer,
+    prompt: Sequence[int],
+    begun: Sequence[int],
+    options: GenerateOptions,
+    end_tokens: Set[int],
+) -> Sampler:
+    """`begun`: the end of the prompt, see `Sampler`."""
+    drawn = options.sampling
+    breakers = breakers_of(tokenizer, drawn.dry_sequence_breakers) if drawn.dry_multiplier else ()
+    return Sampler(
+        drawn,
+        without_rows(prompt),
+        Uniforms(drawn.seed),
+        begun,
+        breakers=breakers,
+        ends=end_tokens,
+        least=options.min_new_tokens,
+    )
+
+
 def _inputs(
-    loaded: LoadedPair, prompt: Sequence[int], begun: Sequence[int], options: GenerateOptions, watcher: Watcher
+    loaded: LoadedPair, prompt: Sequence[int], sampling: Sampler, options: GenerateOptions, watcher: Watcher
 ) -> MethodInputs:
-    """What the methods of an answer are made from, but for the draft; `begun`: the end of the prompt, see `Sampler`."""
+    """What the methods of an answer are made from, but for the draft."""
     network = loaded.target.network
     return MethodInputs(
         prompt=prompt,
@@ -155,5 +179,5 @@ def _inputs(
         mixture=loaded.mixture,
         expected=loaded.weights.plan.expected,
         likeliest=likeliest,
-        sampling=Sampler(options.sampling, without_rows(prompt), Uniforms(options.sampling.seed), begun),
+        sampling=sampling,
     )
