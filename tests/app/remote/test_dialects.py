@@ -131,6 +131,26 @@ def test_what_was_set_is_sent_under_the_names_that_the_server_knows(qtbot: QtBot
             assert (asked[penalty], asked["stop"], asked["max_tokens"]) == (1.2, ["END"], 33)
 
 
+@pytest.mark.parametrize(("make", "knows"), [(llama_server, True), (coppice, True), (another, True), (vllm, False)])
+def test_who_knows_dry_and_xtc_is_told_of_them_where_they_are_on(
+    make: Callable[[], Script], knows: bool, qtbot: QtBot
+) -> None:
+    def told(sampling: SamplingOptions) -> dict[str, object]:
+        script = make()
+        with serving(script) as address, listening(address, qtbot) as engine:
+            engine.connect()
+            engine.ask(replace(GenerateOptions(), sampling=sampling))
+        return {name: value for name, value in script.questions[0].items() if name[:4] in ("dry_", "xtc_")}
+
+    on = SamplingOptions(dry_multiplier=0.8, xtc_probability=0.5, dry_sequence_breakers=("|",), xtc_threshold=0.2)
+    expected = {
+        "dry_multiplier": 0.8, "dry_sequence_breakers": ["|"], "dry_penalty_last_n": -1,
+        "xtc_probability": 0.5, "xtc_threshold": 0.2,
+    }  # fmt: skip
+    assert told(on) == (expected if knows else {})
+    assert told(SamplingOptions(dry_base=2.0, xtc_threshold=0.2)) == {}
+
+
 def test_a_server_that_refuses_an_option_is_asked_without_it(qtbot: QtBot) -> None:
     script = lm_studio()
     options = replace(GenerateOptions(), sampling=SamplingOptions(min_p=0.1))
