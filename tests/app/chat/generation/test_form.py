@@ -62,6 +62,17 @@ def test_what_refines_dry_and_xtc_is_shown_while_they_are_on(popover: Generation
     assert chat.generation.options().sampling.dry_multiplier == 0
 
 
+def test_the_window_grows_with_what_is_shown(popover: GenerationPopover) -> None:
+    for name in ("stop_strings", "system_prompt", "method", "budget", "top_k"):  # all else has room on the screen
+        popover.form.field(name).hide()
+    popover.open_below(popover.reset)
+    before = popover.height()
+    popover.form.field("xtc_probability").setValue(0.5)
+    assert popover.height() > before
+    popover.open_below(popover.reset)
+    assert popover._body.height() <= popover._page.viewport().height()
+
+
 def test_they_are_off_in_new_chats_as_the_engine_has_them() -> None:
     sampling = GenerationSettings(temperature=0.0, top_p=1.0, seed=0).options().sampling
     assert sampling == SamplingOptions()
