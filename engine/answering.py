@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -87,7 +87,7 @@ class Answering:
         is_complete = False
         try:
             with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
-                part, pictures = _part_read(loaded, len(self._tokens) - 1), loaded.pictures
+                part, pictures = PartRead(loaded, len(self._tokens)), loaded.pictures
                 with watcher.reading(part, lambda: pictures.seconds), pictures.told(watcher.look):
                     prefilled = events.prefilled(self._tokens)
                 yield prefilled
@@ -125,18 +125,28 @@ class Answering:
             return self._parts.keep_drafting()
 
 
-def _part_read(loaded: LoadedPair, tokens: int) -> Callable[[int], float]:
-    """How much of so many tokens the target has read of those that it had not, by the layer that a pass has come to."""
-    target, layers = loaded.target, len(loaded.target.network.layers)
-    begin: list[int] = []
+class PartRead:
+    """How much of a prompt the target has read of what it had not, by the layer that a pass has come to."""
 
-    def part(layer: int) -> float:
-        begin[:] = begin or [target.length]  # of the first pass: what is kept of earlier turns is there by then
+    def __init__(self, loaded: LoadedPair, tokens: int) -> None:
+        """`tokens`: of the whole prompt, whose last one is read with the first tree."""
+        self.tokens = tokens
+        self._target, self._layers = loaded.target, len(loaded.target.network.layers)
+        self._begin: int | None = None  # of the first pass: what is kept of earlier turns is there by then
+
+    @property
+    def cached(self) -> int:
+        """What had been read before, once a pass has begun."""
+        return self._begin or 0
+
+    def __call__(self, layer: int) -> float:
+        """From 0 to 1."""
+        target, tokens = self._target, self.tokens - 1
+        self._begin = target.length if self._begin is None else self._begin
         rows = min(target.pass_rows, tokens - target.length)
-        read = target.length - begin[0] + rows * layer / layers
-        return max(0.0, read) / max(1, tokens - begin[0])  # less where memory ran out, and all is read again
-
-    return part
+        read = target.length - self._begin + rows * layer / self._layers
+        # Less than nothing where memory ran out, and all is read again.
+        return max(0.0, read) / max(1, tokens - self._begin)
 
 
 def _sampler(
