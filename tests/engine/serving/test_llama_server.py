@@ -204,7 +204,7 @@ def test_dry_and_xtc_have_llama_server_s_names() -> None:
 
 def test_dry_keeps_a_text_from_repeating_itself(running: Running, http: httpx.Client) -> None:
     prompt = "<|user|>Hi<|end|><|assistant|>"
-    dry = {"dry_multiplier": 3.0, "dry_allowed_length": 2, "dry_sequence_breakers": ["*"]}
+    dry: dict[str, Any] = {"dry_multiplier": 3.0, "dry_allowed_length": 2, "dry_sequence_breakers": ["*"]}
     held: dict[str, Any] = {"prompt": prompt, "n_predict": 60, "min_tokens": 40}
     plain, changed = ask(http, **held), ask(http, **held, **dry)
     question = "What would you like to talk about?"
