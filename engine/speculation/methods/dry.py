@@ -44,8 +44,7 @@ class Breakers:
     """Finds sequence breakers at the end of a text. As llama.cpp has it, the last is the one that begins last."""
 
     def __init__(self, breakers: Sequence[Breaker]) -> None:
-        self.single = np.array(sorted({each[0] for each in breakers if len(each) == 1}), dtype=np.int64)
-        self._single = frozenset(self.single.tolist())
+        self.single = frozenset(each[0] for each in breakers if len(each) == 1)
         self._by_end: dict[int, list[Breaker]] = defaultdict(list)
         self._by_begin: dict[int, list[Breaker]] = defaultdict(list)
         for each in breakers:
@@ -69,7 +68,7 @@ class Breakers:
         """The same from that of the text without its last token."""
         end = len(text) - 1
         token = int(text[end])
-        if token in self._single:
+        if token in self.single:
             return end, end
         found = before
         for each in self._by_end.get(token, ()):
@@ -139,8 +138,8 @@ class RepetitionPenalty:
             lengths = np.minimum(lengths, len(text) - 1 - repeated.breaker[1])
         chosen = (places >= begin) & (lengths >= allowed)
         tokens, exponents = _largest(text[places[chosen] + 1], lengths[chosen] - allowed)
-        is_free = np.isin(tokens, self._breakers.single)
-        tokens, exponents = tokens[~is_free], np.minimum(exponents[~is_free], self._most)
+        is_meant = np.array([token not in self._breakers.single for token in tokens.tolist()], dtype=np.bool_)
+        tokens, exponents = tokens[is_meant], np.minimum(exponents[is_meant], self._most)
         amounts = options.dry_multiplier * options.dry_base ** exponents.astype(np.float64)
         return tokens, np.minimum(amounts, MOST_PENALTY)
 
