@@ -119,9 +119,10 @@ def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOption
     if kind == COPPICE:
         speculation = options.speculation
         own = {"rounds": True, "verdicts": options.verdicts}
-        return {"coppice": {**own, "method": speculation.method, "budget": speculation.budget}}
+        asked = {**own, "method": speculation.method, "budget": speculation.budget}
+        return {"coppice": asked, "return_progress": True}
     if kind == LLAMA:
-        return {"timings_per_token": True}
+        return {"timings_per_token": True, "return_progress": True}
     if kind not in (VLLM, SGLANG):
         return {}
     found: dict[str, Any] = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}

@@ -12,7 +12,7 @@ from app.engine.remote.constraints import constraint_fields, unheld_by
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
 from app.engine.remote.questions import messages
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
+from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Reading, Steps, Wrote
 from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.pictures import Picture
 from engine.protocol.watching import Watch
@@ -95,6 +95,21 @@ def test_llama_server_tells_its_timings(qtbot: QtBot) -> None:
         assert (told.prompt_tokens, told.cached_tokens) == (12, 3)
         assert told.tokens_per_second == pytest.approx(50)
         assert script.questions[0]["timings_per_token"] is True
+
+
+def test_how_much_of_a_long_prompt_llama_server_has_read_is_told(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.engine.remote.answer.LONG_READING", 0.0)
+    script = llama_server(has_long_prompt=True)
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.connect()
+        engine.ask()
+        told = [each for each in engine.events if isinstance(each, Reading)]
+        assert [(each.part, each.prompt_tokens, each.cached_tokens) for each in told] == [
+            (0.0, 12, 3), (pytest.approx(1 / 3), 12, 3), (pytest.approx(2 / 3), 12, 3),
+        ]  # fmt: skip
+        assert all(0 <= each.seconds < 100 for each in told), "a time of day is no time that was taken"
+        assert engine.events.index(told[-1]) < [type(each) for each in engine.events].index(Prefilled)
+        assert script.questions[0]["return_progress"] is True
 
 
 def test_who_tells_nothing_of_speculation_is_not_said_to_have_none(qtbot: QtBot) -> None:
