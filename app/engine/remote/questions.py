@@ -12,6 +12,9 @@ from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import MARKS
 from engine.protocol.tools import Tool
 
+ALL_TOKENS = 1 << 17
+"""For DRY. Servers disagree whether -1 is as many as there are, and some make room for as many as they are told."""
+
 
 def question(
     kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions, tools: tuple[Tool, ...] = ()
@@ -101,12 +104,13 @@ def _against_repetition(sampling: SamplingOptions, plain: SamplingOptions) -> di
     """DRY and XTC, each with its refinements where it is on."""
     found: dict[str, tuple[Any, Any]] = {}
     if sampling.dry_multiplier:
+        last = sampling.dry_penalty_last_n
         breakers = ([*sampling.dry_sequence_breakers], [*plain.dry_sequence_breakers])
         found = {
             "dry_multiplier": (sampling.dry_multiplier, plain.dry_multiplier),
             "dry_base": (sampling.dry_base, plain.dry_base),
             "dry_allowed_length": (sampling.dry_allowed_length, plain.dry_allowed_length),
-            "dry_penalty_last_n": (sampling.dry_penalty_last_n, None),  # llama-server's own default has changed
+            "dry_penalty_last_n": (ALL_TOKENS if last < 0 else last, None),  # defaults differ
             "dry_sequence_breakers": breakers,
         }
     if sampling.xtc_probability:

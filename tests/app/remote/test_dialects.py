@@ -159,7 +159,7 @@ def test_who_knows_dry_and_xtc_is_told_of_them_where_they_are_on(
 
     on = SamplingOptions(dry_multiplier=0.8, xtc_probability=0.5, dry_sequence_breakers=("|",), xtc_threshold=0.2)
     expected = {
-        "dry_multiplier": 0.8, "dry_sequence_breakers": ["|"], "dry_penalty_last_n": -1,
+        "dry_multiplier": 0.8, "dry_sequence_breakers": ["|"], "dry_penalty_last_n": 1 << 17,
         "xtc_probability": 0.5, "xtc_threshold": 0.2,
     }  # fmt: skip
     assert told(on) == (expected if knows else {})
