@@ -26,7 +26,7 @@ from engine.text.prompt import Prompt, count_tokens
 from tests.campaigns.extent import choose
 
 LENGTH = choose(44, 120)
-PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5}
+PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5, "dry_multiplier": 0.8, "xtc_probability": 0.5}
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 
 
