@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,8 @@ from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.grammars.constrained_answer import state_of_answer
 from engine.text.prompt import Prompt, require_known, require_readable, text_of_answer
+from engine.text.sequence_breakers import breakers_of
+from engine.text.tokenizer import Tokenizer
 
 
 class Answering:
@@ -55,7 +57,8 @@ class Answering:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
         end_tokens = options.end_tokens | (frozenset() if options.ignore_eos else tokenizer.eos_ids)
         room = loaded.context_tokens - len(tokens)
-        made = _inputs(loaded, tokens, begun, options, watcher)
+        sampling = _sampler(tokenizer, tokens, begun, options, end_tokens)
+        made = _inputs(loaded, tokens, sampling, options, watcher)
         predicted = tokenizer.encode_onward(options.prediction) if options.prediction else []
         predicted = [token for token in predicted if token < network.vocabulary]
         inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens, predicted=predicted)
@@ -84,7 +87,7 @@ class Answering:
         is_complete = False
         try:
             with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
-                part, pictures = _part_read(loaded, len(self._tokens) - 1), loaded.pictures
+                part, pictures = PartRead(loaded, len(self._tokens)), loaded.pictures
                 with watcher.reading(part, lambda: pictures.seconds), pictures.told(watcher.look):
                     prefilled = events.prefilled(self._tokens)
                 yield prefilled
@@ -122,24 +125,55 @@ class Answering:
             return self._parts.keep_drafting()
 
 
-def _part_read(loaded: LoadedPair, tokens: int) -> Callable[[int], float]:
-    """How much of so many tokens the target has read of those that it had not, by the layer that a pass has come to."""
-    target, layers = loaded.target, len(loaded.target.network.layers)
-    begin: list[int] = []
+class PartRead:
+    """How much of a prompt the target has read of what it had not, by the layer that a pass has come to."""
 
-    def part(layer: int) -> float:
-        begin[:] = begin or [target.length]  # of the first pass: what is kept of earlier turns is there by then
+    def __init__(self, loaded: LoadedPair, tokens: int) -> None:
+        """`tokens`: of the whole prompt, whose last one is read with the first tree."""
+        self.tokens = tokens
+        self._target, self._layers = loaded.target, len(loaded.target.network.layers)
+        self._begin: int | None = None  # of the first pass: what is kept of earlier turns is there by then
+
+    @property
+    def cached(self) -> int:
+        """What had been read before, once a pass has begun."""
+        return self._begin or 0
+
+    def __call__(self, layer: int) -> float:
+        """From 0 to 1."""
+        target, tokens = self._target, self.tokens - 1
+        self._begin = target.length if self._begin is None else self._begin
         rows = min(target.pass_rows, tokens - target.length)
-        read = target.length - begin[0] + rows * layer / layers
-        return max(0.0, read) / max(1, tokens - begin[0])  # less where memory ran out, and all is read again
+        read = target.length - self._begin + rows * layer / self._layers
+        # Less than nothing where memory ran out, and all is read again.
+        return max(0.0, read) / max(1, tokens - self._begin)
 
-    return part
+
+def _sampler(
+    tokenizer: Tokenizer,
+    prompt: Sequence[int],
+    begun: Sequence[int],
+    options: GenerateOptions,
+    end_tokens: Set[int],
+) -> Sampler:
+    """`begun`: the end of the prompt, see `Sampler`."""
+    drawn = options.sampling
+    breakers = breakers_of(tokenizer, drawn.dry_sequence_breakers) if drawn.dry_multiplier else ()
+    return Sampler(
+        drawn,
+        without_rows(prompt),
+        Uniforms(drawn.seed),
+        begun,
+        breakers=breakers,
+        ends=end_tokens,
+        least=options.min_new_tokens,
+    )
 
 
 def _inputs(
-    loaded: LoadedPair, prompt: Sequence[int], begun: Sequence[int], options: GenerateOptions, watcher: Watcher
+    loaded: LoadedPair, prompt: Sequence[int], sampling: Sampler, options: GenerateOptions, watcher: Watcher
 ) -> MethodInputs:
-    """What the methods of an answer are made from, but for the draft; `begun`: the end of the prompt, see `Sampler`."""
+    """What the methods of an answer are made from, but for the draft."""
     network = loaded.target.network
     return MethodInputs(
         prompt=prompt,
@@ -155,5 +189,5 @@ def _inputs(
         mixture=loaded.mixture,
         expected=loaded.weights.plan.expected,
         likeliest=likeliest,
-        sampling=Sampler(options.sampling, without_rows(prompt), Uniforms(options.sampling.seed), begun),
+        sampling=sampling,
     )

@@ -26,6 +26,7 @@ from engine.protocol.sentences import say
 RANDOM_SEED = -1
 STOP, DROP, SUMMARISE = "stop", "drop", "summarise"
 _SEEDS = 2**31
+_SAMPLING = SamplingOptions()
 
 _METHOD_NAMES = {
     "auto": mark("Automatic"),
@@ -103,8 +104,9 @@ _WHEN_FULL_IN_CHAT = replace(
 
 FORM_ORDER = (
     "speculates", "method", "budget", "temperature", "top_p", "top_k", "min_p", "repetition_penalty",
-    "presence_penalty", "seed", "max_new_tokens", "stop_strings", "constraint", "json_schema", "regex", "grammar",
-    "when_full", "system_prompt",
+    "presence_penalty", "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n",
+    "dry_sequence_breakers", "xtc_probability", "xtc_threshold", "seed", "max_new_tokens", "stop_strings",
+    "constraint", "json_schema", "regex", "grammar", "when_full", "system_prompt",
 )  # fmt: skip
 """The settings from top to bottom, as the form of a chat shows them. Files keep the order of the fields below."""
 
@@ -245,23 +247,100 @@ class GenerationSettings:
     ).in_form("")
 
     tools_off: tuple[str, ...] = ()
+    dry_multiplier: float = Decimal(
+        title=mark("DRY: strength"),
+        help=mark(
+            "Above 0, a token that would go on with a repetition of earlier text becomes less likely, the more so the "
+            "longer the repetition is already; single words may come again. 0.8 is usual, 0 is off."
+        ),
+        smallest=0.0,
+        largest=10.0,
+        step=0.1,
+        decimals=2,
+        smallest_means=mark("Off"),
+    ).in_form(_SAMPLING.dry_multiplier)
+    dry_base: float = Decimal(
+        title=mark("DRY: growth"),
+        help=mark("How much stronger it becomes with every further token that is repeated."),
+        smallest=1.0,
+        largest=10.0,
+        step=0.05,
+        decimals=2,
+        refines="dry_multiplier",
+    ).in_form(_SAMPLING.dry_base)
+    dry_allowed_length: int = Whole(
+        title=mark("DRY: allowed length"),
+        help=mark("So many tokens may be repeated before it begins."),
+        smallest=0,
+        largest=1000,
+        refines="dry_multiplier",
+    ).in_form(_SAMPLING.dry_allowed_length)
+    dry_penalty_last_n: int = Whole(
+        title=mark("DRY: tokens looked at"),
+        help=mark("Repetitions of the last so many tokens of the conversation count."),
+        smallest=-1,
+        largest=1_000_000,
+        smallest_means=mark("All"),
+        refines="dry_multiplier",
+    ).in_form(_SAMPLING.dry_penalty_last_n)
+    dry_sequence_breakers: str = LongText(
+        title=mark("DRY: begins anew at"),
+        help=mark(
+            "No repetition goes across any of these texts, one in each line, so that what comes behind them may be as "
+            "it was before: names in a dialogue, or the form of a list. \\n in it is a line break."
+        ),
+        empty_means=mark("Nothing"),
+        lines=3,
+        refines="dry_multiplier",
+    ).in_form("\n".join(each.replace("\n", "\\n") for each in _SAMPLING.dry_sequence_breakers))
+    xtc_probability: float = Decimal(
+        title=mark("XTC: chance"),
+        help=mark(
+            "How often the likeliest tokens are left out where several are likely, so that answers take less usual "
+            "ways. 0.5 is usual, 0 is off. It does nothing at temperature 0."
+        ),
+        smallest=0.0,
+        largest=1.0,
+        step=0.05,
+        decimals=2,
+        smallest_means=mark("Off"),
+    ).in_form(_SAMPLING.xtc_probability)
+    xtc_threshold: float = Decimal(
+        title=mark("XTC: threshold"),
+        help=mark("Tokens at least this likely count as likely; the least likely of them is kept."),
+        smallest=0.0,
+        largest=0.5,
+        step=0.01,
+        decimals=2,
+        refines="xtc_probability",
+    ).in_form(_SAMPLING.xtc_threshold)
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""
         return GenerateOptions(
-            sampling=SamplingOptions(
-                temperature=self.temperature,
-                top_p=self.top_p,
-                top_k=self.top_k,
-                min_p=self.min_p,
-                repetition_penalty=self.repetition_penalty,
-                presence_penalty=self.presence_penalty,
-                seed=secrets.randbelow(_SEEDS) if self.seed == RANDOM_SEED else self.seed,
-            ),
+            sampling=self._sampling(),
             speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
             max_new_tokens=self.max_new_tokens,
-            stop=tuple(line.replace("\\n", "\n") for line in self.stop_strings.splitlines() if line),
+            stop=_lines(self.stop_strings),
             constraint=self._constraint(),
+        )
+
+    def _sampling(self) -> SamplingOptions:
+        return SamplingOptions(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            seed=secrets.randbelow(_SEEDS) if self.seed == RANDOM_SEED else self.seed,
+            dry_multiplier=self.dry_multiplier,
+            dry_base=self.dry_base,
+            dry_allowed_length=self.dry_allowed_length,
+            dry_penalty_last_n=self.dry_penalty_last_n,
+            dry_sequence_breakers=_lines(self.dry_sequence_breakers),
+            xtc_probability=self.xtc_probability,
+            xtc_threshold=self.xtc_threshold,
         )
 
     def _constraint(self) -> Constraint | None:
@@ -285,3 +364,8 @@ class GenerationSettings:
             option = say("Constraint '{name}'", name=self.constraint)
             raise InputError(say("{option} is out of range.", option=option), legal)
         self.options().check()
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """Texts that stand one in each line, in which `\\n` is a line break."""
+    return tuple(line.replace("\\n", "\n") for line in text.splitlines() if line)

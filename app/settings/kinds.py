@@ -24,12 +24,16 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One thing that can be set. `title` is its name, `help` what it does, `page` that of Preferences it stands on."""
+    """One thing that can be set. `title` is its name, `help` what it does, `page` that of Preferences it stands on.
+
+    `refines`: the number without which it means nothing; a form shows it where that is above 0.
+    """
 
     page: str = ""
     title: str
     help: str
     effect: Effect = Effect.AT_ONCE
+    refines: str = ""
 
     def allows(self, value: object) -> bool:
         """Whether a value of the right type is a legal one."""

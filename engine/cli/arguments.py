@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from engine import __version__
 from engine.cli import model_options, plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
-from engine.protocol.options import METHODS, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import METHODS, SEQUENCE_BREAKERS, GenerateOptions, SamplingOptions, SpeculationOptions
 
 RAW_HELP = "prompts as they stand, without a chat template"
 MESSAGES_HELP = 'a JSON list of {"role", "content"}, pictures as OpenAI has them, or as files; - for stdin'
@@ -16,6 +16,10 @@ IMAGE_HELP = "a picture before the prompt, for models that read pictures; may be
 SAMPLES_HELP = "independent answers, with the seeds S, S+1, ... (default: %(default)s)"
 DECAY_HELP = "SpecExec's frontier: factor of a level's probability (default: %(default)s)"
 MIN_P_HELP = "only tokens at least P times as likely as the likeliest (default: off)"
+DRY_HELP = "DRY: above 0 discourages tokens that go on with a repetition, such as 0.8 (default: off)"
+BREAKER_HELP = "a text that nothing repeats across; may be repeated (default: line break, colon, quotation mark, *)"
+XTC_HELP = "XTC: how often the likeliest of several likely tokens are left out, from 0 to 1 (default: off)"
+MIN_TOKENS_HELP = "no end token before so many others (default: %(default)s)"
 SEED_HELP = (
     "same seed, same text; in float32 also whether and however tokens are drafted, but for sequoia, specinfer and "
     "chain at temperatures above 0. In 16 bit the numbers of a pass depend on its rows: texts may part at near ties "
@@ -120,6 +124,7 @@ def _add_model(parser: Parser) -> None:
 def _add_sampling(parser: Parser) -> None:
     add = parser.add_argument
     add("--max-new-tokens", type=int, default=256, metavar="N", help="longest answer, in tokens (default: %(default)s)")
+    add("--min-new-tokens", type=int, default=0, metavar="N", help=MIN_TOKENS_HELP)
     add("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default: %(default)s)")
     add("--top-p", type=float, default=1.0, metavar="P", help="nucleus sampling (default: off)")
     add("--top-k", type=int, default=0, metavar="K", help="only the K likeliest tokens (default: off)")
@@ -129,6 +134,7 @@ def _add_sampling(parser: Parser) -> None:
     add("--presence-penalty", type=float, default=0.0, metavar="R", help=used)
     often = "above 0 discourages tokens the more, the more often they were used (default: off)"
     add("--frequency-penalty", type=float, default=0.0, metavar="R", help=often)
+    _add_against_repetition(parser)
     add("--seed", type=int, default=0, metavar="S", help=SEED_HELP)
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--depth", type=int, default=32, metavar="D", help="levels and draft passes per tree (default: %(default)s)")
@@ -146,6 +152,42 @@ def _add_sampling(parser: Parser) -> None:
     add("--ignore-eos", action="store_true", help="write on past the model's end token")
 
 
+def _add_against_repetition(parser: Parser) -> None:
+    """As llama.cpp names them."""
+    add, plain = parser.add_argument, SamplingOptions()
+    add("--dry-multiplier", type=float, default=0.0, metavar="M", help=DRY_HELP)
+    base = "how much more with every token that is repeated (default: %(default)s)"
+    add("--dry-base", type=float, default=plain.dry_base, metavar="B", help=base)
+    allowed = "tokens that may be repeated for nothing (default: %(default)s)"
+    add("--dry-allowed-length", type=int, default=plain.dry_allowed_length, metavar="N", help=allowed)
+    last = "tokens that are looked at, -1 for all (default: %(default)s)"
+    add("--dry-penalty-last-n", type=int, default=plain.dry_penalty_last_n, metavar="N", help=last)
+    add("--dry-sequence-breaker", action="append", default=[], metavar="TEXT", help=BREAKER_HELP)
+    add("--xtc-probability", type=float, default=0.0, metavar="P", help=XTC_HELP)
+    threshold = "how likely a token is at least to count among these (default: %(default)s)"
+    add("--xtc-threshold", type=float, default=plain.xtc_threshold, metavar="P", help=threshold)
+
+
+def _sampling(arguments: argparse.Namespace, seed: int) -> SamplingOptions:
+    return SamplingOptions(
+        temperature=arguments.temperature,
+        top_p=arguments.top_p,
+        top_k=arguments.top_k,
+        min_p=arguments.min_p,
+        repetition_penalty=arguments.repetition_penalty,
+        presence_penalty=arguments.presence_penalty,
+        frequency_penalty=arguments.frequency_penalty,
+        seed=seed,
+        dry_multiplier=arguments.dry_multiplier,
+        dry_base=arguments.dry_base,
+        dry_allowed_length=arguments.dry_allowed_length,
+        dry_penalty_last_n=arguments.dry_penalty_last_n,
+        dry_sequence_breakers=tuple(arguments.dry_sequence_breaker) or SEQUENCE_BREAKERS,
+        xtc_probability=arguments.xtc_probability,
+        xtc_threshold=arguments.xtc_threshold,
+    )
+
+
 def generate_options(arguments: argparse.Namespace, method: str, budget: int, seed: int) -> GenerateOptions:
     """The answer that the arguments ask for, by this method.
 
@@ -153,16 +195,7 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
     """
     is_strict = arguments.command != "bench"
     return GenerateOptions(
-        sampling=SamplingOptions(
-            temperature=arguments.temperature,
-            top_p=arguments.top_p,
-            top_k=arguments.top_k,
-            min_p=arguments.min_p,
-            repetition_penalty=arguments.repetition_penalty,
-            presence_penalty=arguments.presence_penalty,
-            frequency_penalty=arguments.frequency_penalty,
-            seed=seed,
-        ),
+        sampling=_sampling(arguments, seed),
         speculation=SpeculationOptions(
             method=method,
             budget=budget,
@@ -180,4 +213,5 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
         stop=tuple(arguments.stop),
         ignore_eos=arguments.ignore_eos,
         constraint=getattr(arguments, "constraint", None),
+        min_new_tokens=arguments.min_new_tokens,
     )

@@ -315,6 +315,14 @@ def placement_of(tiers: Sequence[str], device: str) -> str:
     return f"{device}, layers " + " ".join(f"{tier} {tiers.count(tier)}" for tier in sorted(set(tiers)))
 
 
+LATER = (
+    ("frequency_penalty", ("frequency_penalty",)),
+    ("dry_multiplier", ("dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n")),
+    ("xtc_probability", ("xtc_probability", "xtc_threshold")),
+)
+"""What came with later versions, each with what it switches on."""
+
+
 def _settings(sampling: SamplingOptions) -> dict[str, float]:
     return {name: float(value) for name, value in _drawing(sampling).items() if name != "seed"}
 
@@ -322,9 +330,12 @@ def _settings(sampling: SamplingOptions) -> dict[str, float]:
 def _drawing(sampling: SamplingOptions) -> dict[str, Any]:
     """What matters of how tokens are drawn: not the bias of a few, nor what files of older versions do not name."""
     told = asdict(sampling)
-    del told["bias"]
-    if not sampling.frequency_penalty:
-        del told["frequency_penalty"]
+    for name in ("bias", "dry_sequence_breakers"):
+        del told[name]
+    for switch, names in LATER:
+        if not told[switch]:
+            for name in names:
+                del told[name]
     return told
 
 

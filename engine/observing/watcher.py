@@ -52,6 +52,21 @@ class ArrivingLayers(Protocol):
         """The layers that are on their way."""
 
 
+class ReadPart(Protocol):
+    """How much of a prompt was read."""
+
+    @property
+    def tokens(self) -> int:
+        """Of the prompt."""
+
+    @property
+    def cached(self) -> int:
+        """Of these, those that were there already."""
+
+    def __call__(self, layer: int) -> float:
+        """The part of the others that was read, 0 to 1, where a pass has come to this layer."""
+
+
 class LayerThrottle:
     """Limits the rate of layer events: only slow passes have any, and not more than a person can follow."""
 
@@ -151,7 +166,7 @@ class Watcher:
         self._checked: Tree | None = None  # what the target's pass is about; None between passes
         self._is_passing = False
         self._throttle = LayerThrottle()
-        self._read: Callable[[int], float] | None = None  # while a prompt is read
+        self._read: ReadPart | None = None  # while a prompt is read
         self._looked: Callable[[], float] = float
         self._reading_began = self._last_reading = 0.0
         self._judged = _Rounds()
@@ -175,8 +190,8 @@ class Watcher:
         return self
 
     @contextmanager
-    def reading(self, part: Callable[[int], float], looked: Callable[[], float] = float) -> Iterator[None]:
-        """While it is open, a prompt is read; `part`: how much of it was, by the layer that a pass has come to.
+    def reading(self, part: ReadPart, looked: Callable[[], float] = float) -> Iterator[None]:
+        """While it is open, a prompt is read; `part`: how much of it was.
 
         `looked`: seconds that encoding its pictures took so far. It is told whatever is watched: a person waits for it.
         """
@@ -275,7 +290,9 @@ class Watcher:
         if self._read is not None and now - self._last_reading >= READ_APART:
             self._last_reading = now
             seconds = max(0.0, now - self._reading_began - self._looked())
-            self._post(Reading(self._request, self._read(layer), seconds, picture, pictures))
+            read = self._read
+            part = read(layer)
+            self._post(Reading(self._request, part, seconds, picture, pictures, read.tokens, read.cached))
 
     def _tell_draft(self) -> None:
         now = time.monotonic()

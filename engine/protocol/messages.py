@@ -227,6 +227,7 @@ class Reading:
 
     At most twice a second. What a draft reads, the text that was kept, and the time that encoding pictures took are not
     counted. While one is encoded, it is the `picture`th, from 1, of so many `pictures` of the prompt that have to be.
+    `cached_tokens` of its `prompt_tokens` were there already.
     """
 
     id: int
@@ -234,6 +235,8 @@ class Reading:
     seconds: float
     picture: int = 0
     pictures: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

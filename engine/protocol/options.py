@@ -18,6 +18,9 @@ ACTIVATIONS: tuple[str, ...] = ("exact", "int8")
 LARGEST_BUDGET = 16384
 LARGEST_MAP = 4096  # nodes of a prescribed tree, with the root
 AUTO_ROOM = 256  # drafted nodes that memory is kept for at least, where the budget is automatic
+SEQUENCE_BREAKERS = ("\n", ":", '"', "*")  # llama.cpp's
+MOST_BREAKERS = 64
+LONGEST_BREAKER = 40  # characters, as in llama.cpp
 
 EMBEDDED = "embedded"
 NO_DRAFT = "none"
@@ -111,6 +114,13 @@ class SamplingOptions:
     `repetition_penalty` divides (or multiplies, if negative) the logits of tokens seen so far, as in
     Keskar et al. 2019 (CTRL); `presence_penalty` is subtracted once from the logits of tokens already generated,
     `frequency_penalty` once for every time that they were. `bias`: added to the logits of tokens, (token, number).
+
+    DRY (p-e-w, text-generation-webui pull request 5677), as llama.cpp has it: where a token would make a repetition of
+    prompt and answer longer, its logit is lowered by `dry_multiplier` * `dry_base` ^ (tokens repeated so far -
+    `dry_allowed_length`), if these are at least as many as allowed. Looked at are the last `dry_penalty_last_n` tokens,
+    -1 for all; nothing repeats across one of the `dry_sequence_breakers`. XTC (p-e-w, pull request 6335): with a chance
+    of `xtc_probability` at each position, of the tokens that have at least `xtc_threshold` all but the least likely
+    are left out. A multiplier or probability of 0 is off.
     """
 
     temperature: float = 0.0
@@ -122,6 +132,13 @@ class SamplingOptions:
     seed: int = 0
     frequency_penalty: float = 0.0
     bias: tuple[tuple[int, float], ...] = ()
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = SEQUENCE_BREAKERS
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
@@ -139,8 +156,27 @@ class SamplingOptions:
         _require_between(-10, self.frequency_penalty, 10, penalty)
         for token, added in self.bias:
             _require_between(-100, added, 100, say("The bias of token {number}", number=token))
+        self._check_dry()
+        chance = say("XTC probability {number}", number=self.xtc_probability)
+        _require_between(0, self.xtc_probability, 1, chance)
+        _require_between(0, self.xtc_threshold, 1, say("XTC threshold {number}", number=self.xtc_threshold))
         seeds = say("Give a whole number from {least} to {most}.", least=0, most="2^63 - 1")
         _require(0 <= self.seed < 2**63, say("Seed {number}", number=self.seed), seeds)
+
+    def _check_dry(self) -> None:
+        _require_between(0, self.dry_multiplier, 100, say("DRY multiplier {number}", number=self.dry_multiplier))
+        _require_between(1, self.dry_base, 100, say("DRY base {number}", number=self.dry_base))
+        allowed = say("DRY allowed length {number}", number=self.dry_allowed_length)
+        _require(self.dry_allowed_length >= 0, allowed, say("Give a whole number of tokens, 0 or more."))
+        last = say("DRY range {number}", number=self.dry_penalty_last_n)
+        _require(self.dry_penalty_last_n >= -1, last, say("Give a whole number of tokens, or -1 for all."))
+        breakers = say("The number of sequence breakers")
+        _require(
+            len(self.dry_sequence_breakers) <= MOST_BREAKERS, breakers, say("Give at most {most}.", most=MOST_BREAKERS)
+        )
+        for breaker in self.dry_sequence_breakers:
+            lengths = say("Give texts of 1 to {most} characters.", most=LONGEST_BREAKER)
+            _require(1 <= len(breaker) <= LONGEST_BREAKER, say("Sequence breaker '{text}'", text=breaker), lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +278,7 @@ class GenerateOptions:
     `conversation`: what the answer belongs to, by any name; what was read for it may be kept on disk under that name,
     and nothing without one (see `KeepTexts`). `end_tokens` end the answer beside the model's own, also where these are
     ignored. `prediction`: what the answer may be, such as a file before a small change; it drafts as the text does, and
-    changes the speed of an answer alone.
+    changes the speed of an answer alone. `min_new_tokens`: no end token is said before so many others.
     """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
@@ -256,6 +292,7 @@ class GenerateOptions:
     conversation: str = ""
     end_tokens: frozenset[int] = frozenset()
     prediction: str = ""
+    min_new_tokens: int = 0
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""
@@ -263,6 +300,8 @@ class GenerateOptions:
         self.speculation.check()
         tokens = say("Max new tokens {number}", number=self.max_new_tokens)
         _require(self.max_new_tokens >= 1, tokens, say("Give a whole number of at least 1."))
+        fewest = say("Min new tokens {number}", number=self.min_new_tokens)
+        _require_between(0, self.min_new_tokens, self.max_new_tokens, fewest)
         stops = say("Give stop strings with at least one character.")
         _require(all(self.stop), say("An empty stop string"), stops)
         likeliest = say("Likeliest tokens {number}", number=self.top_log_probs)

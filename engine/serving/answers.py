@@ -10,7 +10,18 @@ from weakref import ReferenceType, ref
 
 from engine.errors import CoppiceError
 from engine.protocol.keeping import SERVED
-from engine.protocol.messages import Calling, Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
+from engine.protocol.messages import (
+    Calling,
+    Event,
+    Failed,
+    FailureKind,
+    Finished,
+    Generate,
+    Prefilled,
+    Queued,
+    Reading,
+    Round,
+)
 from engine.protocol.sentences import say
 from engine.serving.context import Asker, Service, stopped
 from engine.serving.desk import Job
@@ -56,7 +67,7 @@ class Ended:
     pieces: tuple[Piece, ...]
 
 
-Step = Alive | Prefilled | Progress | Ended
+Step = Alive | Reading | Prefilled | Progress | Ended
 
 
 async def answer(
@@ -86,7 +97,7 @@ async def answer(
                 calling = None
             elif isinstance(event, Finished):
                 yield Ended(event, (*pieces.push(event.text), *pieces.flush()))
-            elif isinstance(event, Prefilled | Alive):
+            elif isinstance(event, Reading | Prefilled | Alive):
                 yield event
 
 

@@ -1,11 +1,13 @@
 """The figures of completions: tokens as OpenAI counts them, and times under llama-server's names."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel
 
-from engine.protocol.messages import Statistics
-from engine.serving.answers import Progress
+from engine.protocol.messages import Prefilled, Reading, Seconds, Statistics
+from engine.serving.answers import Ended, Progress, Step
 from engine.text.pieces import Content, Piece, Thought
 
 
@@ -82,6 +84,48 @@ def timings_of(statistics: Statistics, accepted_nodes: int) -> Timings:
         draft_n_accepted=accepted_nodes,
         passes=statistics.passes,
     )
+
+
+class RunningFigures:
+    """The figures of an answer while it is written, and in the end the engine's own."""
+
+    def __init__(self) -> None:
+        self.statistics = Statistics()
+        self.accepted_nodes = 0
+
+    @property
+    def timings(self) -> dict[str, Any]:
+        """As llama-server has them."""
+        return timings_of(self.statistics, self.accepted_nodes).model_dump()
+
+    def take(self, step: Step) -> None:
+        """Count the next step."""
+        its = self.statistics
+        match step:
+            case Prefilled(prompt_tokens=tokens, cached_tokens=cached, seconds=seconds):
+                self.statistics = Statistics(
+                    prompt_tokens=tokens, cached_tokens=cached, seconds=Seconds(prefill=seconds)
+                )
+            case Progress(round=of):
+                self.accepted_nodes += len(of.accepted) - 1
+                self.statistics = replace(
+                    its,
+                    new_tokens=its.new_tokens + of.new_tokens,
+                    passes=its.passes + 1,
+                    drafted_nodes=its.drafted_nodes + len(of.tree.pieces) - 1,
+                    seconds=replace(its.seconds, decode=its.seconds.decode + of.seconds.decode),
+                )
+            case Ended(finished=finished):
+                self.statistics = finished.statistics or its
+
+
+def progress_of(step: Reading | Prefilled) -> dict[str, Any]:
+    """How much of a prompt was read, as llama-server tells it: `processed` with what was in the context already."""
+    total, cached, seconds = step.prompt_tokens, step.cached_tokens, step.seconds
+    part = min(1.0, step.part) if isinstance(step, Reading) else 1.0
+    read = cached + int(part * (total - cached))
+    told = {"total": total, "cache": cached, "processed": read, "time_ms": int(1000 * seconds)}
+    return {"prompt_progress": told}
 
 
 def sizes_in_words(parameters: int) -> str:

@@ -192,10 +192,10 @@ class Worker:
         engine = self._desk.engine_for(job.made_for)
         self._is_new = False
         self._tell_keeping(engine)
-        yield from self._answer(engine, request, job.is_of_window)
+        yield from self._answer(engine, request, job)
 
-    def _answer(self, engine: "Engine", request: Generate, is_of_window: bool) -> Iterator[Event]:
-        watcher = self._watcher if is_of_window else None
+    def _answer(self, engine: "Engine", request: Generate, job: Job) -> Iterator[Event]:
+        watcher = self._watcher if job.is_of_window else Watcher(job.tell, request.options.verdicts)
 
         def answer(asked: Generate) -> Iterator[Event]:
             prompt = engine.prompt_of(asked)
@@ -206,7 +206,9 @@ class Worker:
         from engine.observing.call_events import answer_with_calls  # noqa: PLC0415  # torch's, which is read by now
 
         # A client's tools were prepared before their turn, in another thread.
-        return answer_with_calls(request, engine.tokenizer, engine.reasoning_marks, answer, is_held=not is_of_window)
+        return answer_with_calls(
+            request, engine.tokenizer, engine.reasoning_marks, answer, is_held=not job.is_of_window
+        )
 
     def _unload(self) -> None:
         engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed

@@ -169,6 +169,20 @@ class Drawing(Protocol):
     logits: [vocabulary], raw; `sampled`: the tokens drawn since it began, each int64 [1], all on the device.
     """
 
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether the host has to see every token before the next one can be drawn."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `penalised` changes nothing."""
+
+    def excludes(self, place: int) -> bool:
+        """Whether XTC acts on the token behind so many that were sampled."""
+
+    def penalised(self, logits: Tensor, sampled: Sequence[Tensor], path: Sequence[int] | None = None) -> Tensor:
+        """float32 [vocabulary], bias and penalties applied; `path`: what was sampled, where the host knows it."""
+
     def draw(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """The token that follows, int64 [1]: by the number of its position, whatever method asks."""
 

@@ -104,6 +104,7 @@ class Tokenizer:
         self._has_byte_tokens = self._writes_byte_tokens()
         self._lead = self.encode(LEADS[1])
         self._pieces: dict[int, str] = {}
+        self.kept_breakers: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
 
     @classmethod
     def open(cls, folder: Path) -> "Tokenizer":
@@ -245,6 +246,10 @@ class Tokenizer:
         for token, written in self._spelled().items():
             found.setdefault(written, token)
         return found
+
+    def written(self) -> dict[int, bytes]:
+        """The bytes that every token writes inside a text, special ones their names; without what cannot be told."""
+        return self._spelled() | {token: name.encode() for token, name in self._specials.items()}
 
     @cached_property
     def grammar_vocabulary(self) -> GrammarVocabulary:

@@ -7302,8 +7302,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Above 0, a token that would go on with a repetition of earlier text becomes less likely, the more so the longer the repetition is already; single words may come again. 0.8 is usual, 0 is off.</source>
+            <translation>Über 0 wird ein Token, das eine Wiederholung früheren Textes fortsetzen würde, unwahrscheinlicher, umso mehr, je länger die Wiederholung schon ist; einzelne Wörter dürfen wiederkommen. Üblich ist 0,8; 0 ist aus.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Above 1 makes words that were there already less likely; 1 changes nothing.</source>
             <translation>Über 1 werden Wörter, die schon vorkamen, weniger wahrscheinlich; 1 ändert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>All</source>
+            <translation>Alle</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7314,6 +7324,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Constraint '{name}'</source>
             <translation>Vorgabe „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>DRY: allowed length</source>
+            <translation>DRY: erlaubte Länge</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>DRY: begins anew at</source>
+            <translation>DRY: neuer Anfang bei</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>DRY: growth</source>
+            <translation>DRY: Wachstum</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>DRY: strength</source>
+            <translation>DRY: Stärke</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>DRY: tokens looked at</source>
+            <translation>DRY: betrachtete Token</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7352,6 +7387,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>How much stronger it becomes with every further token that is repeated.</source>
+            <translation>Um wie viel stärker es mit jedem weiteren wiederholten Token wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>How often the likeliest tokens are left out where several are likely, so that answers take less usual ways. 0.5 is usual, 0 is off. It does nothing at temperature 0.</source>
+            <translation>Wie oft die wahrscheinlichsten Token wegfallen, wo mehrere wahrscheinlich sind, damit Antworten ungewöhnlichere Wege nehmen. Üblich ist 0,5; 0 ist aus. Bei Temperatur 0 bewirkt es nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>How the draft model guesses ahead. Automatic speculates whenever a draft is loaded.</source>
             <translation>Wie das Entwurfsmodell vorausrät. Automatisch spekuliert, sobald ein Entwurfsmodell geladen ist.</translation>
         </message>
@@ -7382,8 +7427,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>No repetition goes across any of these texts, one in each line, so that what comes behind them may be as it was before: names in a dialogue, or the form of a list. \n in it is a line break.</source>
+            <translation>Keine Wiederholung reicht über einen dieser Texte hinweg, einer in jeder Zeile, sodass dahinter alles wie zuvor sein darf: Namen in einem Dialog oder die Form einer Liste. \n darin ist ein Zeilenumbruch.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>None</source>
             <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Nothing</source>
+            <translation>Nichts</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7437,6 +7492,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Repetitions of the last so many tokens of the conversation count.</source>
+            <translation>Wiederholungen innerhalb der letzten so vielen Token der Unterhaltung zählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Seed</source>
             <translation>Startwert</translation>
         </message>
@@ -7444,6 +7504,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Sequoia tree</source>
             <translation>Sequoia-Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>So many tokens may be repeated before it begins.</source>
+            <translation>So viele Token dürfen wiederholt werden, bevor es beginnt.</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7499,6 +7564,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>The answer is cut off at this many tokens.</source>
             <translation>Nach so vielen Token wird die Antwort abgeschnitten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>Tokens at least this likely count as likely; the least likely of them is kept.</source>
+            <translation>Als wahrscheinlich gelten Token, die mindestens so wahrscheinlich sind; das unwahrscheinlichste von ihnen bleibt.</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -7564,6 +7634,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Without speculation the target writes token by token, mostly slower. The answer has the same probabilities either way; with 32-bit weights it is the same text, with 16-bit weights texts may part where two tokens are almost equally likely.</source>
             <translation>Ohne Spekulation schreibt das Zielmodell Token für Token, meist langsamer. Die Antwort hat so oder so dieselben Wahrscheinlichkeiten; mit 32-Bit-Gewichten ist es derselbe Text, mit 16-Bit-Gewichten können Texte auseinandergehen, wo zwei Token fast gleich wahrscheinlich sind.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>XTC: chance</source>
+            <translation>XTC: Häufigkeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>XTC: threshold</source>
+            <translation>XTC: Schwelle</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -12538,6 +12618,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>DRY allowed length {number}</source>
+            <translation>DRY: erlaubte Länge {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>DRY base {number}</source>
+            <translation>DRY-Basis {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>DRY multiplier {number}</source>
+            <translation>DRY-Multiplikator {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>DRY range {number}</source>
+            <translation>DRY-Bereich {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Device '{name}'</source>
             <translation>Gerät „{name}“</translation>
         </message>
@@ -12593,8 +12693,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Give a whole number of tokens, 0 or more.</source>
+            <translation>Geben Sie eine ganze Zahl von Token an, 0 oder mehr.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give a whole number of tokens, or -1 for all.</source>
+            <translation>Geben Sie eine ganze Zahl von Token an oder -1 für alle.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Give a whole number, 0 for no limit.</source>
             <translation>Geben Sie eine ganze Zahl an, 0 für keine Grenze.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give at most {most}.</source>
+            <translation>Geben Sie höchstens {most} an.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -12610,6 +12725,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Give stop strings with at least one character.</source>
             <translation>Geben Sie Stoppfolgen mit mindestens einem Zeichen an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Give texts of 1 to {most} characters.</source>
+            <translation>Geben Sie Texte mit 1 bis {most} Zeichen an.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -12648,6 +12768,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Min new tokens {number}</source>
+            <translation>Mindestzahl neuer Token {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Min-p {number}</source>
             <translation>Min-p {number}</translation>
         </message>
@@ -12675,6 +12800,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Seed {number}</source>
             <translation>Startwert {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Sequence breaker '{text}'</source>
+            <translation>Trenntext „{text}“</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -12718,6 +12848,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>The number of sequence breakers</source>
+            <translation>Anzahl der Trenntexte</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>The size of the constraint</source>
             <translation>Die Größe der Vorgabe</translation>
         </message>
@@ -12740,6 +12875,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Weights '{name}'</source>
             <translation>Gewichte „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>XTC probability {number}</source>
+            <translation>XTC-Wahrscheinlichkeit {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>XTC threshold {number}</source>
+            <translation>XTC-Schwelle {number}</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/sentences.py" />
@@ -13550,11 +13695,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>Give 1 to {most} nodes, with the root.</source>
             <translation>Geben Sie 1 bis {most} Knoten an, mit der Wurzel.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/speculation/trees/tree_program.py" />
-            <source>Give at most {most}.</source>
-            <translation>Geben Sie höchstens {most} an.</translation>
         </message>
         <message>
             <location filename="../../engine/speculation/trees/tree_program.py" />

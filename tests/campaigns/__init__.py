@@ -40,6 +40,10 @@ python -m tests.campaigns.llama_cpp    Coppice and llama.cpp on the same GGUF fi
     pair; with --families probabilities of tiny models of every architecture that is read, four minutes. Needs
     `pip install xllamacpp`. Run it after changes of what reads GGUF files.
 
+python -m tests.campaigns.llama_sampling    the probabilities that Coppice and llama.cpp draw the next token with,
+    behind random texts that repeat themselves, with DRY and XTC; two minutes. Needs `pip install xllamacpp`. Run it
+    after changes of how tokens are drawn.
+
 python -m tests.campaigns.llama_server    llama.cpp's server and Coppice's, asked the same at llama-server's addresses:
     greedy texts, gaps, tokens, templates, and the types of all fields; half a minute. Needs `pip install xllamacpp`.
     Run it after changes of `engine/serving/llama_server`.

@@ -222,6 +222,15 @@ class Conversations:
                 frequency_penalty=numbers.choice((0.0, 0.4)),
                 bias=numbers.choice(((), ((77, 5.0), (99, -5.0)))),
             )
+        if numbers.random() < 0.25:
+            sampling = replace(
+                sampling,
+                dry_multiplier=numbers.choice((0.0, 0.8)),
+                dry_allowed_length=numbers.choice((0, 1, 2)),
+                dry_penalty_last_n=numbers.choice((-1, 16)),
+                xtc_probability=numbers.choice((0.0, 0.5)),
+                xtc_threshold=numbers.choice((0.01, 0.1)),
+            )
         speculation = SpeculationOptions(
             method=numbers.choice(DRAFTLESS if self._pair.draft == "none" else METHODS),
             budget=numbers.choice((0, 1, 4, 16, 64)),

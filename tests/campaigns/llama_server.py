@@ -21,6 +21,7 @@ MARKS = {"<|system|>": "<|fim_prefix|>", "<|user|>": "<|fim_suffix|>", "<|assist
 FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 GREEDY = {"temperature": 0, "n_predict": 24}
 PROMPT = "Once upon a time there was a"
+DRY = {"dry_multiplier": 2.0, "dry_allowed_length": 0, "dry_penalty_last_n": 400, "dry_sequence_breakers": ["*"]}
 TYPED = "def f(x): # <|fim_suffix|> <|end|>\n    return x\n"
 GAP = {"input_prefix": "Once upon a time there was a dragon. He", "input_suffix": " and was happy.\nThe end."}
 EXTRA = {"input_extra": [{"filename": "a.txt", "text": "A dragon had a hat.\n"}]}
@@ -32,6 +33,7 @@ ASKED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("/completion", {**GREEDY, "prompt": PROMPT, "n_probs": 2, "return_tokens": True}, "tokens"),
     ("/completion", {**GREEDY, "prompt": ["Once upon", " a time"], "n_predict": 1}, "tokens"),
     ("/completion", {**GREEDY, "prompt": PROMPT, "response_fields": ["content", "timings/predicted_n"]}, "content"),
+    ("/completion", {**GREEDY, **DRY, "prompt": PROMPT}, "content"),
     ("/infill", {**GREEDY, **GAP}, "content"),
     ("/infill", {**GREEDY, **GAP, **EXTRA, "prompt": " said"}, "content"),
     ("/infill", {**GREEDY, **GAP, "input_suffix": TYPED}, "prompt"),

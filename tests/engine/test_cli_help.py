@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.cli.arguments import build_parser, generate_options
+from engine.protocol.options import SamplingOptions
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -47,3 +48,17 @@ def test_penalties_reach_the_answer() -> None:
     words = ["generate", "--prompt", "Hi", "--presence-penalty", "0.5", "--frequency-penalty", "0.25"]
     sampling = generate_options(build_parser().parse_args(words), "auto", 0, 0).sampling
     assert (sampling.presence_penalty, sampling.frequency_penalty) == (0.5, 0.25)
+
+
+def test_dry_and_xtc_reach_the_answer_under_llama_cpp_s_names() -> None:
+    words = ["--dry-multiplier", "0.8", "--dry-base", "1.5", "--dry-allowed-length", "3", "--dry-penalty-last-n", "64"]
+    more = ["--dry-sequence-breaker", "|", "--dry-sequence-breaker", ". ", "--xtc-probability", "0.5"]
+    asked = ["generate", "--prompt", "Hi", *words, *more, "--xtc-threshold", "0.2", "--min-new-tokens", "5"]
+    options = generate_options(build_parser().parse_args(asked), "auto", 0, 0)
+    assert options.sampling == SamplingOptions(
+        dry_multiplier=0.8, dry_base=1.5, dry_allowed_length=3, dry_penalty_last_n=64,
+        dry_sequence_breakers=("|", ". "), xtc_probability=0.5, xtc_threshold=0.2,
+    )  # fmt: skip
+    assert options.min_new_tokens == 5
+    plain = generate_options(build_parser().parse_args(["generate", "--prompt", "Hi"]), "auto", 0, 0)
+    assert plain.sampling == SamplingOptions()

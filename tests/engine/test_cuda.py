@@ -37,9 +37,18 @@ def test_greedy_text_is_what_transformers_generates(family: str) -> None:
         assert write(target, draft, prompt, 40, budget).tokens == expected
 
 
-def test_the_same_seed_gives_the_same_text_with_and_without_a_tree() -> None:
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingOptions(temperature=0.8, top_p=0.9, seed=3),
+        SamplingOptions(
+            temperature=1.0, dry_multiplier=2.0, dry_allowed_length=0, xtc_probability=0.5, xtc_threshold=0.02, seed=3
+        ),
+    ],
+)
+def test_the_same_seed_gives_the_same_text_with_and_without_a_tree(sampling: SamplingOptions) -> None:
     target, draft = on_cuda(tiny_network("llama")), on_cuda(noisy_copy("llama"))
-    sampling, prompt = SamplingOptions(temperature=0.8, top_p=0.9, seed=3), random_prompt(19, seed=7)
+    prompt = random_prompt(19, seed=7)
     plain = write(target, None, prompt, 40, 0, sampling)
     assert write(target, draft, prompt, 40, 64, sampling).tokens == plain.tokens
 

@@ -52,6 +52,9 @@ from tests.engine.weights.slot_watch import OutOfTimeError
 from tests.engine.weights.test_layer_stream import pack
 
 SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, top_k=40, repetition_penalty=1.2, seed=3)
+LOOKED_UP = SamplingOptions(
+    temperature=1.1, dry_multiplier=2.0, dry_allowed_length=0, xtc_probability=0.5, xtc_threshold=0.02, seed=5
+)
 FAMILIES = choose(
     ("glm_moe_dsa",),  # a hybrid is below, with a head
     ("llama", "gemma3_text", "phi3", "gpt_oss", "qwen3_5_text", "jamba", "mamba2", "lfm2", "glm_moe_dsa",
@@ -168,8 +171,8 @@ def text_of(name: str, sampling: SamplingOptions, device: torch.device) -> list[
 @pytest.mark.parametrize(
     ("name", "sampling"),
     choose(
-        [("lookup", GREEDY), ("specinfer", SAMPLED)],
-        list(product(["specexec", "lookup", *METHODS], (GREEDY, SAMPLED))),
+        [("lookup", GREEDY), ("specinfer", SAMPLED), ("sequoia", LOOKED_UP)],
+        list(product(["specexec", "lookup", *METHODS], (GREEDY, SAMPLED, LOOKED_UP))),
     ),
 )
 def test_every_method_writes_the_same_text(name: str, sampling: SamplingOptions) -> None:

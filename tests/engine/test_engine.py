@@ -26,7 +26,7 @@ from engine.text.prompt import Prompt, count_tokens
 from tests.campaigns.extent import choose
 
 LENGTH = choose(44, 120)
-PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5}
+PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5, "dry_multiplier": 0.8, "xtc_probability": 0.5}
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 
 
@@ -112,6 +112,35 @@ def test_speculation_does_not_change_the_text(loads: Loads, sampling: dict[str, 
     texts = {name: text_of(answer(loads, STORY, method(name, **sampling))) for name in ("none", "specexec")}
     assert texts["none"] == texts["specexec"]
     assert len(texts["none"]) > 100
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.6, "seed": 5, "xtc_probability": 0.5}])
+def test_dry_keeps_an_answer_from_repeating_itself_with_and_without_a_tree(
+    loads: Loads, sampling: dict[str, float]
+) -> None:
+    chat = (ChatMessage("user", "Hi"),)
+    texts = {}
+    for multiplier in (0.0, 3.0):
+        for name in ("none", "specexec"):
+            asked = method(name, dry_multiplier=multiplier, dry_sequence_breakers=("*",), **sampling)  # type: ignore[arg-type]
+            events = answer(loads, chat, replace(asked, min_new_tokens=40, max_new_tokens=60))
+            texts[multiplier, name] = text_of(events)
+    assert texts[3.0, "none"] == texts[3.0, "specexec"] != texts[0.0, "none"]
+    if not sampling:
+        assert texts[0.0, "none"].count("What would you like to talk about?") > 1
+        assert texts[3.0, "none"].count("What would you like to talk about?") == 1
+
+
+@pytest.mark.parametrize("name", ["none", "specexec", "sequoia"])
+def test_no_end_token_comes_before_so_many_others(loads: Loads, name: str) -> None:
+    chat = (ChatMessage("user", "What is 2+2?"),)
+    short = answer(loads, chat, method(name))
+    assert statistics_of(short).new_tokens < 20
+    longer = answer(loads, chat, replace(method(name), min_new_tokens=30))
+    assert statistics_of(longer).new_tokens > 30, "the end token comes behind them"
+    assert text_of(longer).startswith(text_of(short))
+    plain = answer(loads, chat, replace(method("none"), min_new_tokens=30))
+    assert text_of(longer) == text_of(plain)
 
 
 def test_a_second_turn_reads_only_what_is_new(loads: Loads) -> None:

@@ -101,6 +101,10 @@ def test_a_penalty_has_files_of_its_own_and_a_bias_none(files: LearnedFiles) -> 
         return files.path(replace(OPTIONS, sampling=replace(OPTIONS.sampling, **changes)))
 
     assert path(bias=((3, 1.0),)) == path(seed=1) == path() != path(frequency_penalty=0.5)
+    assert path(dry_base=2.0, dry_sequence_breakers=("|",), xtc_threshold=0.2) == path(), "both are off"
+    assert (
+        len({path(), path(dry_multiplier=0.8), path(dry_multiplier=0.8, dry_base=2.0), path(xtc_probability=0.5)}) == 4
+    )
 
 
 def test_ever_other_settings_take_no_more_and_more_memory(files: LearnedFiles, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,10 @@ from engine.protocol.options import SamplingOptions
 from engine.speculation.methods.verification import (
     Sampler,
     Uniforms,
-    bias_of,
     distribution,
     inverse_cdf,
-    penalise,
 )
+from tests.engine.speculation.pairs import penalised
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -39,7 +38,7 @@ def test_the_distribution_is_transformers_own(seed: int) -> None:
         ]
     )
     expected = reference(torch.tensor([seen]), logits.clone()).softmax(-1)[0]
-    found = distribution(penalise(logits[0], options, seen[:2], seen[2:]), options)
+    found = distribution(penalised(logits[0], options, seen[:2], seen[2:]), options)
     torch.testing.assert_close(found, expected)
     assert 0 < int((found > 0).sum()) < 40
 
@@ -60,7 +59,7 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
 
 def test_presence_penalty_counts_the_answer_only_and_once() -> None:
     options = SamplingOptions(presence_penalty=0.5)
-    assert penalise(torch.zeros(4), options, [0], [1, 1, 2]).tolist() == [0.0, -0.5, -0.5, 0.0]
+    assert penalised(torch.zeros(4), options, [0], [1, 1, 2]).tolist() == [0.0, -0.5, -0.5, 0.0]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -82,14 +81,8 @@ def test_bias_and_penalties_are_those_of_the_formulas(seed: int) -> None:
     ahead = Sampler(options, prompt, Uniforms(0)).ahead(said[:5], 5, torch.device("cpu"))
     found = ahead.penalised(logits, [torch.tensor([token]) for token in said[5:]])
     torch.testing.assert_close(found, torch.tensor(expected))
-    torch.testing.assert_close(penalise(bias_of_rows(logits, options), options, prompt, said), found)
+    torch.testing.assert_close(penalised(logits, options, prompt, said), found)
     assert int(ahead.draw(logits, [torch.tensor([token]) for token in said[5:]])) == int(found.argmax())
-
-
-def bias_of_rows(logits: torch.Tensor, options: SamplingOptions) -> torch.Tensor:
-    bias = bias_of(options, logits.device)
-    assert bias is not None
-    return bias.added(torch.stack([logits, logits]))[1]
 
 
 @given(

@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -13,6 +13,19 @@ from engine.protocol.messages import Event, Reading
 from engine.protocol.watching import Drafted, Inspect, Passing, Watch
 from engine.speculation import target_log_probs
 from engine.speculation.trees.tree import Path, Tree
+
+
+@dataclass(frozen=True)
+class Read:
+    """Of a prompt of which this part was read before a pass over 40 layers."""
+
+    begin: float
+    tokens = 90
+    cached = 10
+
+    def __call__(self, layer: int) -> float:
+        return self.begin + layer / 40
+
 
 TREE = Tree((5, 6, 7), (-1, 0, 0), (0.0, -0.5, -1.0))
 PATH = Path((0, 1), bonus=3)
@@ -221,7 +234,7 @@ def test_how_much_of_a_long_prompt_was_read_is_told_unasked_and_twice_a_second(
 ) -> None:
     def read(seconds: float) -> list[Event]:
         del posted[:]
-        with watcher.reading(lambda layer: layer / 40):
+        with watcher.reading(Read(0.0)):
             for layer in range(40):
                 watcher.come_to(layer, waits=True)
                 watcher.come_to(layer, waits=False)
@@ -232,7 +245,7 @@ def test_how_much_of_a_long_prompt_was_read_is_told_unasked_and_twice_a_second(
     told = read(10.0)
     assert all(isinstance(each, Reading) for each in told)
     assert 15 <= len(told) <= 20
-    assert told[0] == Reading(9, 0.1, 1.0)
+    assert told[0] == Reading(9, 0.1, 1.0, 0, 0, 90, 10)
     assert told == sorted(told, key=lambda each: each.part)  # type: ignore[union-attr]
     watcher.drafted(TREE)
     now[0] += 5
@@ -243,14 +256,14 @@ def test_how_much_of_a_long_prompt_was_read_is_told_unasked_and_twice_a_second(
 def test_pictures_that_are_looked_at_are_told_and_their_time_is_no_reading(
     watcher: Watcher, posted: list[Event], now: list[float]
 ) -> None:
-    with watcher.reading(lambda layer: 0.5 + layer / 40, lambda: min(now[0] - 100.0, 6.0)):
+    with watcher.reading(Read(0.5), lambda: min(now[0] - 100.0, 6.0)):
         for layer in range(12):
             watcher.look(1 + layer // 6, 2)
             now[0] += 0.5
-        assert posted == [Reading(9, 0.5, 0.0, 1, 2)] * 4 + [Reading(9, 0.5, 0.0, 2, 2)] * 6
+        assert posted == [Reading(9, 0.5, 0.0, 1, 2, 90, 10)] * 4 + [Reading(9, 0.5, 0.0, 2, 2, 90, 10)] * 6
         now[0] += 0.5
         watcher.come_to(10, waits=False)
-        assert posted[-1] == Reading(9, 0.75, 0.5)
+        assert posted[-1] == Reading(9, 0.75, 0.5, 0, 0, 90, 10)
     now[0] += 5
     watcher.look(1, 1)
     assert len(posted) == 11, "the prompt has been read"

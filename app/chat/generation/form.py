@@ -37,7 +37,7 @@ class GenerationForm(QWidget):
         self._declared = declared = form_of(GenerationSettings)
         self._shown = GenerationSettings()
         self._fields = {name: _FIELDS[type(declared[name])](declared[name], self) for name in FORM_ORDER}
-        form = QFormLayout(self)
+        self._form = form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)
@@ -85,15 +85,19 @@ class GenerationForm(QWidget):
         field.judged.connect(lambda: self.grown.emit(field))
 
     def _show_rows(self) -> None:
-        """Of the texts in formal languages only the one that is used."""
+        """Of the texts in formal languages only the one that is used; of what refines a setting, where that is on."""
         for name, declared in self._declared.items():
+            if declared.refines:
+                self._show_row(self._fields[name].widget, self._fields[declared.refines].read() > 0)
             if isinstance(declared, FormalText):
                 is_used = self._fields[declared.only_with].read() == declared.meant_by
-                widget = self._fields[name].widget
-                appears = is_used and widget.isHidden()
-                widget.setVisible(is_used)
-                if appears:
-                    self.grown.emit(widget)
+                self._show_row(self._fields[name].widget, is_used)
+
+    def _show_row(self, widget: QWidget, is_shown: bool) -> None:
+        appears = is_shown and widget.isHidden()
+        self._form.setRowVisible(widget, is_shown)
+        if appears:
+            self.grown.emit(widget)
 
 
 def _switch(declared: Switch, parent: QWidget) -> _Field:
@@ -121,6 +125,7 @@ def _decimal(declared: Decimal, parent: QWidget) -> _Field:
     number.setRange(declared.smallest, declared.largest)
     number.setSingleStep(declared.step)
     number.setDecimals(declared.decimals)
+    number.setSpecialValueText(tr(declared.smallest_means) if declared.smallest_means else "")
     return _Field(number, number.valueChanged, number.setValue, lambda: round(number.value(), declared.decimals))
 
 

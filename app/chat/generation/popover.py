@@ -284,7 +284,7 @@ class GenerationPopover(QFrame):
 
     def _fit(self, most: int) -> None:
         """As high as everything in it; on a screen that is too low for that, what is between head and foot scrolls."""
-        for each in (self._body, self):
+        for each in (self.form, self._body, self):
             layout = each.layout()
             assert layout is not None, "it was laid out"
             layout.activate()  # what is hidden now does not count any more

@@ -28,6 +28,7 @@ from engine.protocol.messages import (
     FinishReason,
     Prefilled,
     Queued,
+    Reading,
     Round,
     Seconds,
     Statistics,
@@ -46,6 +47,7 @@ from engine.protocol.sentences import say
 
 AnswerEvent = Answered | Finished
 
+LONG_READING = 1.0  # seconds, from which on it is worth telling how much of a prompt was read
 LONGEST_TEXT = 16 << 20  # characters of an answer; more is no answer
 _DONE = b"[DONE]"
 _AHEAD = re.compile(rb"(\d{1,6}) ahead")
@@ -116,6 +118,9 @@ class RemoteAnswer:
             raise failures.garbled(self.host, say("it is no JSON object"))
         if chunk.get("error") or sent.name == "error":
             raise self._failure(chunk)
+        progress = chunk.get("prompt_progress")
+        if isinstance(progress, dict):
+            yield from self._reading(progress)
         own = chunk.get("coppice")
         if isinstance(own, dict):
             yield from self._own(own)
@@ -171,6 +176,15 @@ class RemoteAnswer:
             passes=self.told.passes + 1,
             drafted_nodes=self.told.drafted_nodes + len(round.tree.pieces) - 1,
         )
+
+    def _reading(self, progress: dict[str, Any]) -> Iterator[Reading]:
+        """How much of the prompt was read, as llama-server tells it; nothing of one that is read at once."""
+        total, cached, read = (json.count(progress.get(name)) for name in ("total", "cache", "processed"))
+        seconds = min(json.count(progress.get("time_ms")) / 1000, self.clock() - self.began)
+        if cached <= read < total and seconds >= LONG_READING:
+            yield Reading(
+                self.id, (read - cached) / (total - cached), seconds, prompt_tokens=total, cached_tokens=cached
+            )
 
     def _waiting(self, comment: bytes) -> Iterator[Queued]:
         """A Coppice says with its signs of life how many requests are answered before this one."""

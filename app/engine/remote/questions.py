@@ -12,6 +12,9 @@ from engine.protocol.pictures import Picture
 from engine.protocol.reasoning import MARKS
 from engine.protocol.tools import Tool
 
+ALL_TOKENS = 1 << 17
+"""For DRY. Servers disagree whether -1 is as many as there are, and some make room for as many as they are told."""
+
 
 def question(
     kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions, tools: tuple[Tool, ...] = ()
@@ -86,23 +89,44 @@ def _without_thought(message: ChatMessage) -> str:
 def _set_options(kind: str, sampling: SamplingOptions) -> dict[str, Any]:
     plain = SamplingOptions()
     penalty = "repeat_penalty" if kind in (LLAMA, LM_STUDIO) else "repetition_penalty"
-    found = {
+    found: dict[str, tuple[Any, Any]] = {
         "top_k": (sampling.top_k, plain.top_k),
         "min_p": (sampling.min_p, plain.min_p),
         penalty: (sampling.repetition_penalty, plain.repetition_penalty),
         "presence_penalty": (sampling.presence_penalty, plain.presence_penalty),
         "frequency_penalty": (sampling.frequency_penalty, plain.frequency_penalty),
     }
+    found |= _against_repetition(sampling, plain) if kind in (COPPICE, LLAMA, OTHER) else {}
     return {name: value for name, (value, default) in found.items() if value != default}
+
+
+def _against_repetition(sampling: SamplingOptions, plain: SamplingOptions) -> dict[str, tuple[Any, Any]]:
+    """DRY and XTC, each with its refinements where it is on."""
+    found: dict[str, tuple[Any, Any]] = {}
+    if sampling.dry_multiplier:
+        last = sampling.dry_penalty_last_n
+        breakers = ([*sampling.dry_sequence_breakers], [*plain.dry_sequence_breakers])
+        found = {
+            "dry_multiplier": (sampling.dry_multiplier, plain.dry_multiplier),
+            "dry_base": (sampling.dry_base, plain.dry_base),
+            "dry_allowed_length": (sampling.dry_allowed_length, plain.dry_allowed_length),
+            "dry_penalty_last_n": (ALL_TOKENS if last < 0 else last, None),  # defaults differ
+            "dry_sequence_breakers": breakers,
+        }
+    if sampling.xtc_probability:
+        found["xtc_probability"] = (sampling.xtc_probability, plain.xtc_probability)
+        found["xtc_threshold"] = (sampling.xtc_threshold, plain.xtc_threshold)
+    return found
 
 
 def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
     if kind == COPPICE:
         speculation = options.speculation
         own = {"rounds": True, "verdicts": options.verdicts}
-        return {"coppice": {**own, "method": speculation.method, "budget": speculation.budget}}
+        asked = {**own, "method": speculation.method, "budget": speculation.budget}
+        return {"coppice": asked, "return_progress": True}
     if kind == LLAMA:
-        return {"timings_per_token": True}
+        return {"timings_per_token": True, "return_progress": True}
     if kind not in (VLLM, SGLANG):
         return {}
     found: dict[str, Any] = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}

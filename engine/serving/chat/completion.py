@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from weakref import ref
 
-from engine.protocol.messages import Finished, Prefilled, Round, Statistics
+from engine.protocol.messages import Finished, Prefilled, Reading, Round, Statistics
 from engine.protocol.round_json import round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.chat.request import ChatFields
@@ -15,7 +15,7 @@ from engine.serving.chat.resource import ChatFinishReason
 from engine.serving.chat.turns import chat_of
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.context import Asker, Service
-from engine.serving.figures import CompletionDetails, ReasoningTokens, timings_of, usage_of
+from engine.serving.figures import CompletionDetails, ReasoningTokens, RunningFigures, progress_of, usage_of
 from engine.serving.question import Question, held_to_its_choice, steps_of
 from engine.serving.token_log_probs import Likely, said_tokens
 from engine.text.backend import REPLACEMENT
@@ -29,8 +29,7 @@ class ChoiceWriter:
 
     def __init__(self, index: int, asked: ChatFields, end_tokens: Set[int]) -> None:
         """`end_tokens`: which say nothing."""
-        self.statistics = Statistics()
-        self.accepted_nodes = 0
+        self.figures = RunningFigures()
         self.reasoning = ReasoningTokens()
         self.finished = Finished(0, "length")
         self._index, self._asked, self._end_tokens = index, asked, end_tokens
@@ -40,29 +39,39 @@ class ChoiceWriter:
         self._reason: ChatFinishReason = "length"
 
     @property
+    def statistics(self) -> Statistics:
+        """As far as it is written."""
+        return self.figures.statistics
+
+    @property
     def has_called(self) -> bool:
         """Whether it asks for a tool."""
         return bool(self._calls)
 
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
+        self.figures.take(step)
+        timings = {"timings": self.figures.timings} if self._asked.tells_timings else {}
         match step:
+            case Reading():
+                if self._asked.tells_progress:
+                    yield {**self._part({"role": "assistant", "content": None}), **progress_of(step)}
             case Prefilled():
-                yield self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
+                progress = progress_of(step) if self._asked.tells_progress else {}
+                part = self._part({"role": "assistant", "content": ""}, own={"prefilled": asdict(step)})
+                yield {**part, **progress}
             case Progress(round=of, pieces=pieces, calling=calling):
-                self.accepted_nodes += len(of.accepted) - 1
                 self.reasoning.take(step)
                 own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
                 own |= {"calling": asdict(calling)} if own and calling else {}
-                yield from self._say(pieces, self._log_probs(of), own)
+                yield from ({**part, **timings} for part in self._say(pieces, self._log_probs(of), own))
             case Ended(finished=finished, pieces=pieces):
                 yield from self._say(pieces, None, {})
                 self.finished = finished
-                self.statistics = finished.statistics or Statistics()
                 if finished.reason == "stop":
                     self._reason = "tool_calls" if self._calls else "stop"
                 part = self._part({}, own={"finished": asdict(finished)}, reason=self._reason)
-                yield {**part, "timings": timings_of(self.statistics, self.accepted_nodes).model_dump()}
+                yield {**part, "timings": self.figures.timings}
             case Alive():
                 return
 
@@ -180,5 +189,5 @@ class ChatWriter:
         reasoning = CompletionDetails(reasoning_tokens=sum(int(choice.reasoning) for choice in self._choices))
         return {
             "usage": usage.model_copy(update={"completion_tokens_details": reasoning}).model_dump(),
-            "timings": timings_of(last.statistics, last.accepted_nodes).model_dump(),
+            "timings": last.figures.timings,
         }

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from engine.protocol.messages import Finished, Generate, Prefilled, Round, Statistics
+from engine.protocol.messages import Finished, Generate, Prefilled, Reading, Round, Statistics
 from engine.protocol.round_json import round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step, answer
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.completions.request import CompletionFields
 from engine.serving.context import Asker, Service
-from engine.serving.figures import timings_of, usage_of
+from engine.serving.figures import RunningFigures, progress_of, usage_of
 from engine.serving.infilling import ending_there, read_gap
 from engine.serving.token_log_probs import SaidToken, said_tokens
 from engine.text.backend import REPLACEMENT
@@ -27,14 +27,18 @@ class TextChoiceWriter:
 
     def __init__(self, index: int, asked: CompletionFields, end_tokens: Set[int]) -> None:
         """`end_tokens`: which say nothing."""
-        self.statistics = Statistics()
-        self.accepted_nodes = 0
+        self.figures = RunningFigures()
         self.finished = Finished(0, "length")
         self._index, self._asked, self._end_tokens = index, asked, end_tokens
         self._texts, self._log_probs = list[str](), list[Part]()
         self._characters = 0  # that came with the tokens so far
         self._reason = "length"
         self._echoed, self._said = "", list[float]()
+
+    @property
+    def statistics(self) -> Statistics:
+        """As far as it is written."""
+        return self.figures.statistics
 
     @property
     def has_called(self) -> bool:
@@ -52,15 +56,19 @@ class TextChoiceWriter:
 
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
-        if isinstance(step, Prefilled) and (self._asked.tells_rounds or self._echoed):
-            yield self._part(self._echoed, {"prefilled": asdict(step)})
+        self.figures.take(step)
+        if isinstance(step, Reading) and self._asked.tells_progress:
+            yield {**self._part("", {}), **progress_of(step)}
+        elif isinstance(step, Prefilled) and (self._asked.tells_rounds or self._echoed or self._asked.tells_progress):
+            progress = progress_of(step) if self._asked.tells_progress else {}
+            yield {**self._part(self._echoed, {"prefilled": asdict(step)}), **progress}
         elif isinstance(step, Progress):
             of = step.round
-            self.accepted_nodes += len(of.accepted) - 1
             self._said += [token.said[1] for token in said_tokens(of, self._end_tokens)]
             log_probs, own = self._likelihoods(of), {"round": round_to_json(of)} if self._asked.tells_rounds else {}
             if of.text or log_probs or own:
-                yield self._part(of.text, own, log_probs)
+                timings = {"timings": self.figures.timings} if self._asked.tells_timings else {}
+                yield {**self._part(of.text, own, log_probs), **timings}
         elif isinstance(step, Ended):
             yield self._end(step.finished)
 
@@ -74,10 +82,9 @@ class TextChoiceWriter:
 
     def _end(self, finished: Finished) -> Part:
         self.finished = finished
-        self.statistics = finished.statistics or Statistics()
         self._reason = "stop" if finished.reason == "stop" else "length"
         part = self._part(finished.text, {"finished": asdict(finished)}, reason=self._reason)
-        return {**part, "timings": timings_of(self.statistics, self.accepted_nodes).model_dump()}
+        return {**part, "timings": self.figures.timings}
 
     def _part(self, text: str, own: Part, log_probs: Part | None = None, reason: str | None = None) -> Part:
         self._texts.append(text)
@@ -187,5 +194,5 @@ class TextWriter:
         by_prompt = [statistics[begin : begin + each] for begin in range(0, len(statistics), each)]
         return {
             "usage": usage_of(by_prompt).model_dump(exclude_none=True),
-            "timings": timings_of(last.statistics, last.accepted_nodes).model_dump(),
+            "timings": last.figures.timings,
         }

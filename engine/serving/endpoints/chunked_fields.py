@@ -15,14 +15,35 @@ class StreamOptionsField(Asked):
     include_usage: bool | None = None
 
 
-class ChunkedFields(SamplingFields, ConstraintFields):
+class StreamFields(Asked):
+    """What llama-server tells in its streams, if it is asked to.
+
+    `timings_per_token`: every chunk has the figures so far. `return_progress`: while the prompt is read, chunks tell
+    how much of it was.
+    """
+
+    stream: bool | None = None
+    timings_per_token: bool | None = None
+    return_progress: bool | None = None
+
+    @property
+    def tells_progress(self) -> bool:
+        """Whether the reading of a prompt is told of, which only a stream does."""
+        return bool(self.stream and self.return_progress)
+
+    @property
+    def tells_timings(self) -> bool:
+        """Whether every chunk has figures."""
+        return bool(self.stream and self.timings_per_token)
+
+
+class ChunkedFields(SamplingFields, ConstraintFields, StreamFields):
     """A request for completions. `n`: so many choices, each with the next seed, one after the other."""
 
     model: Name | None = None
     max_tokens: TokensField = None
     stop: StopField = None
     n: int | None = Field(default=None, ge=1, le=MOST_CHOICES)
-    stream: bool | None = None
     stream_options: StreamOptionsField | None = None
 
     @property

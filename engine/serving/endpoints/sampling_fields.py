@@ -1,13 +1,23 @@
 """What requests of every kind may say of how their answer is drawn, and the engine's options that come of it."""
 
 import secrets
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from engine.errors import InputError
-from engine.protocol.options import METHODS, Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import (
+    LONGEST_BREAKER,
+    METHODS,
+    MOST_BREAKERS,
+    SEQUENCE_BREAKERS,
+    Constraint,
+    GenerateOptions,
+    SamplingOptions,
+    SpeculationOptions,
+)
 from engine.protocol.sentences import say
 from engine.serving.bounds import MOST_TOKENS, at_most
 
@@ -26,6 +36,8 @@ def _some(tokens: int) -> int:
 
 
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
+Breaker = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_BREAKER)]
+Breakers = Annotated[list[Breaker], Field(max_length=MOST_BREAKERS, fail_fast=True)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 TokenNumber = Annotated[int, Field(ge=0, lt=1 << 31)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
@@ -55,12 +67,41 @@ class CoppiceFields(Asked):
     budget: int = Field(default=0, ge=0, le=16384)
 
 
-class SamplingFields(Asked):
+class RepetitionFields(Asked):
+    """DRY and XTC under llama-server's names. A base below 1 is the usual one, as llama-server has it."""
+
+    dry_multiplier: float | None = Field(default=None, ge=0, le=100)
+    dry_base: float | None = Field(default=None, ge=0, le=100)
+    dry_allowed_length: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
+    dry_penalty_last_n: int | None = Field(default=None, ge=-1, le=MOST_TOKENS)
+    dry_sequence_breakers: Breakers | None = None
+    xtc_probability: float | None = Field(default=None, ge=0, le=1)
+    xtc_threshold: float | None = Field(default=None, ge=0, le=1)
+
+    def against_repetition(self, drawn: SamplingOptions) -> SamplingOptions:
+        """The same options with these."""
+        base, breakers = self.dry_base, self.dry_sequence_breakers
+        sent: dict[str, Any] = {
+            "dry_allowed_length": self.dry_allowed_length,
+            "dry_penalty_last_n": self.dry_penalty_last_n,
+            "xtc_threshold": self.xtc_threshold,
+        }
+        return replace(
+            drawn,
+            dry_multiplier=self.dry_multiplier or 0.0,
+            dry_base=base if base is not None and base >= 1 else drawn.dry_base,
+            dry_sequence_breakers=SEQUENCE_BREAKERS if breakers is None else tuple(breakers),
+            xtc_probability=self.xtc_probability or 0.0,
+            **{name: value for name, value in sent.items() if value is not None},
+        )
+
+
+class SamplingFields(RepetitionFields):
     """How tokens are drawn, under the names of OpenAI, llama-server and vLLM. What is missing or null has no effect.
 
     `temperature`: 1 as OpenAI has it, 0 for the likeliest tokens. `seed`: a negative one is drawn at random, as a
     missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`. `stop_token_ids`: tokens that end
-    the answer beside the model's own.
+    the answer beside the model's own. `min_tokens`: neither these nor those are said before so many others.
     """
 
     temperature: float | None = Field(default=None, ge=0, le=100)
@@ -74,6 +115,7 @@ class SamplingFields(Asked):
     logit_bias: Biases | None = Field(default=None, max_length=MOST_BIASES)
     seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     ignore_eos: bool | None = None
+    min_tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
     stop_token_ids: Annotated[list[TokenNumber], Field(max_length=MOST_STOP_TOKENS, fail_fast=True)] | None = None
     coppice: CoppiceFields | None = None
 
@@ -91,7 +133,7 @@ class SamplingFields(Asked):
     def sampling(self, choice: int = 0) -> SamplingOptions:
         """How the tokens of one choice are drawn; every further one of a request has the next seed."""
         seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
-        return SamplingOptions(
+        drawn = SamplingOptions(
             temperature=1.0 if self.temperature is None else self.temperature,
             top_p=1.0 if self.top_p is None else max(self.top_p, LEAST_TOP_P),
             top_k=max(0, self.top_k or 0),
@@ -102,6 +144,7 @@ class SamplingFields(Asked):
             bias=tuple((int(token), added) for token, added in (self.logit_bias or {}).items()),
             seed=(seed + choice) % SEEDS,
         )
+        return self.against_repetition(drawn)
 
     def options(
         self,
@@ -125,4 +168,5 @@ class SamplingFields(Asked):
             top_log_probs=top_log_probs,
             verdicts=self.tells_rounds and speculation.verdicts,
             end_tokens=frozenset(self.stop_token_ids or ()),
+            min_new_tokens=self.min_tokens or 0,
         )

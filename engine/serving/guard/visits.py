@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from starlette.datastructures import Headers
 
-from engine.protocol.messages import Event, Failed, Prefilled, Queued, Round
+from engine.protocol.messages import Event, Failed, Prefilled, Queued, Reading, Round
 from engine.protocol.serving import Visit, VisitState
 
 POLLED = ("/health", "/metrics")  # asked for again and again, by programs that watch
@@ -49,6 +49,8 @@ class OpenVisit:
             if isinstance(event, Queued):
                 is_news = self._state == "waiting"
                 self._ahead = event.ahead if is_news else 0
+            elif isinstance(event, Reading):
+                is_news = False
             elif isinstance(event, Prefilled):
                 self._state, self._ahead = "answering", 0
                 self._prompt_tokens += event.prompt_tokens

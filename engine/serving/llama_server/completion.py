@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from engine.protocol.messages import Finished, Generate, Prefilled, Round, Seconds, Statistics
+from engine.protocol.messages import Finished, Generate, Prefilled, Reading, Round
 from engine.protocol.options import GenerateOptions
 from engine.serving.answers import Alive, Ended, Progress, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
-from engine.serving.figures import timings_of
+from engine.serving.figures import RunningFigures, progress_of
 from engine.serving.infilling import ending_there, read_gap, room_for
 from engine.serving.llama_server.line_limits import LineLimits
 from engine.serving.llama_server.request import CompletionFields, InfillFields, LlamaFields, Prompt
@@ -52,23 +52,21 @@ class AnswerWriter:
         self._index, self._asked, self._options, self._context = index, asked, options, context_tokens
         self._limits = LineLimits(asked.n_indent or 0, (asked.t_max_predict_ms or 0) / 1000)
         self._texts, self._tokens, self._likely = list[str](), list[int](), list[SentEvent]()
-        self._figures, self._accepted = Statistics(), 0
+        self._figures = RunningFigures()
         self._end: SentEvent = {}
 
     def take(self, step: Step) -> Iterator[SentEvent]:
         """The step as events; none where there is nothing to tell."""
-        if isinstance(step, Prefilled):
-            read = Seconds(prefill=step.seconds)
-            self._figures = Statistics(prompt_tokens=step.prompt_tokens, cached_tokens=step.cached_tokens, seconds=read)
+        self._figures.take(step)
+        if isinstance(step, Reading | Prefilled) and self._asked.tells_progress:
+            yield {**self._head("", []), "stop": False, **progress_of(step)}
         elif isinstance(step, Progress):
-            self._count(step.round)
             yield from self._told(self._limits.let_through(step.round.text), step.round)
             if self._limits.is_over:
                 yield self._ending("limit", "")
         elif isinstance(step, Ended):
             rest = self._limits.let_through(step.finished.text)
             yield from self._told(rest + self._limits.release(), None)
-            self._figures = step.finished.statistics or self._figures
             yield self._ending(_stop_type_of(step.finished), step.finished.stop)
 
     def whole(self, model: str, prompt: str) -> SentEvent:
@@ -89,7 +87,8 @@ class AnswerWriter:
         self._tokens += tokens
         self._likely += likely
         if text or tokens:  # of the latter the text may come later, or never
-            told = {"completion_probabilities": likely} if likely else {}
+            told: SentEvent = {"completion_probabilities": likely} if likely else {}
+            told |= {"timings": self._figures.timings} if self._asked.tells_timings else {}
             yield {**self._head(text, tokens), "stop": False, **told}
 
     def _head(self, text: str, tokens: Sequence[int]) -> SentEvent:
@@ -98,26 +97,15 @@ class AnswerWriter:
             "content": text,
             "tokens": tokens,
             "id_slot": SLOT,
-            "tokens_predicted": self._figures.new_tokens,
-            "tokens_evaluated": self._figures.prompt_tokens,
+            "tokens_predicted": self._figures.statistics.new_tokens,
+            "tokens_evaluated": self._figures.statistics.prompt_tokens,
         }
 
-    def _count(self, of: Round) -> None:
-        """What an answer that is left before its end has cost; the engine tells of others."""
-        its, spent = self._figures, self._figures.seconds
-        self._accepted += len(of.accepted) - 1
-        self._figures = replace(
-            its,
-            new_tokens=its.new_tokens + of.new_tokens,
-            passes=its.passes + 1,
-            drafted_nodes=its.drafted_nodes + len(of.tree.pieces) - 1,
-            seconds=replace(spent, decode=spent.decode + of.seconds.decode),
-        )
-
     def _ending(self, stop_type: StopType, stopping_word: str) -> SentEvent:
-        its = self._figures
+        its = self._figures.statistics
         total = its.prompt_tokens + its.new_tokens
-        settings = settings_of(self._options, self._context, bool(self._asked.stream))
+        asked = self._asked
+        settings = settings_of(self._options, self._context, bool(asked.stream), asked.tells_timings)
         self.is_over = True
         self._end = {
             **self._head("", []),
@@ -128,7 +116,7 @@ class AnswerWriter:
             "stop_type": stop_type,
             "stopping_word": stopping_word,
             "tokens_cached": max(0, total - 1),  # the last one was not read
-            "timings": timings_of(its, self._accepted).model_dump(),
+            "timings": self._figures.timings,
         }
         return self._end
 

@@ -11,7 +11,7 @@ from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions, Samplin
 from engine.protocol.sentences import say
 from engine.serving.bounds import MOST_PARTS, MOST_TOKENS, Name, Text
 from engine.serving.completions.request import MOST_ANSWERS, MOST_PROMPT_TOKENS, MOST_PROMPTS, TokenPrompt
-from engine.serving.endpoints.chunked_fields import MOST_CHOICES
+from engine.serving.endpoints.chunked_fields import MOST_CHOICES, StreamFields
 from engine.serving.endpoints.constraint_fields import ConstraintFields
 from engine.serving.endpoints.sampling_fields import MOST_BIASES, Asked, Biases, SamplingFields, StopField
 from engine.serving.pictures import refuse_pictures_in_text
@@ -66,7 +66,7 @@ class PromptObject(Asked):
     multimodal_data: list[Any] | None = None
 
 
-class LlamaFields(SamplingFields, ConstraintFields):
+class LlamaFields(SamplingFields, ConstraintFields, StreamFields):
     """How a text is gone on with. What is missing is as llama-server documents it; what is not known is passed over.
 
     `n_predict`: as many tokens at most; 0 has the prompt read, and one token written. `n_probs`: how many of the
@@ -87,7 +87,6 @@ class LlamaFields(SamplingFields, ConstraintFields):
     n_indent: int | None = Field(default=None, ge=0, le=MOST_TOKENS)
     t_max_predict_ms: float | None = Field(default=None, le=MOST_TOKENS)
     stop: StopField = None
-    stream: bool | None = None
     return_tokens: bool | None = None
     post_sampling_probs: bool | None = None
     samplers: list[Name] | Name | None = Field(default=None, max_length=256)

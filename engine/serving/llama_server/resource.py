@@ -50,6 +50,13 @@ class Settings(BaseModel):
     repeat_penalty: float
     presence_penalty: float
     frequency_penalty: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    dry_sequence_breakers: list[str]
+    xtc_probability: float
+    xtc_threshold: float
     logit_bias: list[tuple[int, float]]
     n_probs: int
     stop: list[str]
@@ -127,7 +134,9 @@ class WrittenTemplate(BaseModel):
     prompt: str
 
 
-def settings_of(options: GenerateOptions, context_tokens: int, stream: bool) -> Settings:
+def settings_of(
+    options: GenerateOptions, context_tokens: int, stream: bool, timings_per_token: bool = False
+) -> Settings:
     """As an answer is written."""
     drawn = options.sampling
     most = -1 if options.max_new_tokens == MOST_TOKENS else options.max_new_tokens
@@ -144,13 +153,21 @@ def settings_of(options: GenerateOptions, context_tokens: int, stream: bool) -> 
         repeat_penalty=drawn.repetition_penalty,
         presence_penalty=drawn.presence_penalty,
         frequency_penalty=drawn.frequency_penalty,
+        dry_multiplier=drawn.dry_multiplier,
+        dry_base=drawn.dry_base,
+        dry_allowed_length=drawn.dry_allowed_length,
+        dry_penalty_last_n=drawn.dry_penalty_last_n,
+        dry_sequence_breakers=[*drawn.dry_sequence_breakers],
+        xtc_probability=drawn.xtc_probability,
+        xtc_threshold=drawn.xtc_threshold,
         logit_bias=[*drawn.bias],
         n_probs=options.top_log_probs,
         stop=[*options.stop],
         ignore_eos=options.ignore_eos,
         grammar=constraint.text if constraint and constraint.kind in ("gbnf", "lark") else "",
-        samplers=["penalties", "temperature", "top_k", "top_p", "min_p"],
+        samplers=["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "xtc"],
         stream=stream,
+        timings_per_token=timings_per_token,
     )
 
 

@@ -1,12 +1,11 @@
 """Every random decision of the methods that sample their trees, reproducible from a seed."""
 
-import hashlib
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.verification import inverse_cdf
+from engine.speculation.methods.verification import inverse_cdf, seed_of
 
 ROWS = 8  # drawn from at a time: bounds what double precision takes at large vocabularies
 NUMBERS = 256  # random numbers that are made at a time
@@ -22,8 +21,8 @@ class Rng:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         """`device`: where the draft's distributions are."""
-        self._decisions = torch.Generator().manual_seed(_derived(seed, "verification"))
-        self._draws = torch.Generator(device).manual_seed(_derived(seed, "drafting"))
+        self._decisions = torch.Generator().manual_seed(seed_of(seed, "verification"))
+        self._draws = torch.Generator(device).manual_seed(seed_of(seed, "drafting"))
         self._numbers: list[float] = []  # for the next decisions
 
     def happens(self, probability: float) -> bool:
@@ -88,7 +87,3 @@ def likeliest(distributions: Tensor, counts: Sequence[int]) -> Tensor:
     """
     top = distributions.topk(min(max(counts), distributions.shape[-1]))
     return top.indices.masked_fill_(top.values <= 0, NOTHING)
-
-
-def _derived(seed: int, purpose: str) -> int:
-    return int.from_bytes(hashlib.blake2b(f"{purpose} {seed}".encode(), digest_size=7).digest())

@@ -8,15 +8,14 @@ from operator import attrgetter
 import torch
 from torch import Tensor
 
-from engine.accelerator import reads_are_free
-from engine.picture_tokens import without_rows
+from engine.accelerator import reads_are_free, sent
 from engine.protocol.options import SamplingOptions
-from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
+from engine.speculation.interfaces import Drawing, NullObserver, Observer, Sampling, Scorer
 from engine.speculation.methods.proposals import Proposals, kept
 from engine.speculation.methods.rejection import Rule, verify
 from engine.speculation.methods.rejection_on_device import Draws, accept_on_device
 from engine.speculation.methods.rng import NOTHING, Rng, likeliest
-from engine.speculation.methods.verification import accept, bias_of, distribution, follow, penalise, penalises
+from engine.speculation.methods.verification import accept, distribution, follow
 from engine.speculation.trees.tree import Path, Tree
 
 BATCH = 128  # nodes that the draft reads in one pass, as memory is planned for
@@ -107,10 +106,9 @@ class Drafting:
         self._draft = draft
         self._sampling = sampling
         self._is_greedy = options.temperature == 0
-        self._options = replace(options, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0) if self._is_greedy else options
+        self._options = _unfiltered(options) if self._is_greedy else options
         its = self._options
-        self._is_filtered = its.top_k > 0 or its.top_p < 1.0 or its.min_p > 0.0
-        self._prompt = sorted(set(without_rows(prompt)))
+        self._is_filtered = its.top_k > 0 or its.top_p < 1.0 or its.min_p > 0.0 or its.xtc_probability > 0.0
         self._prompt_tokens = len(prompt)
         self._vocabulary = vocabulary
         self._observer = observer or NullObserver()
@@ -118,6 +116,7 @@ class Drafting:
         self._builder = TreeBuilder(-1, self._observer.grown, end_tokens)
         self._draws: list[Draws] = []  # of every pass for the tree
         self._pending: dict[int, int] = {}  # node of the tree -> the draft's pending node
+        self._drawing: Drawing | None = None  # for this tree, once it is needed
         self._unread = 0  # pending nodes of the draft that are no nodes of the tree: text it had not read yet
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -127,7 +126,7 @@ class Drafting:
     def new_tree(self, tokens: Sequence[int]) -> TreeBuilder:
         """Begin a tree: only its root, the last of `tokens`."""
         self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer.grown, self._end_tokens)
-        self._pending, self._unread, self._draws = {}, 0, []
+        self._pending, self._unread, self._draws, self._drawing = {}, 0, [], None
         return self._builder
 
     def distinct(self, nodes: Sequence[int], counts: Sequence[int]) -> SampledTokens:
@@ -146,7 +145,7 @@ class Drafting:
         if self._is_greedy:
             return accept(tree, logits, self._sampling, answer)
         ahead = self._sampling.ahead(answer, 0, logits.device)
-        if not reads_are_free(logits.device):
+        if not reads_are_free(logits.device) and not ahead.reads_tokens:
             return accept_on_device(tree, logits, ahead, self._draws, rule, self.rng)
         found = {node: (draws, place) for draws in self._draws for place, node in enumerate(draws.nodes)}
         said: list[Tensor] = []
@@ -158,7 +157,7 @@ class Drafting:
                 token = verify(target, draws.proposals.row(place), draws.tokens[place], self.rng, rule)
             else:
                 token = self.rng.pick(target)
-            said.append(torch.tensor([token]))
+            said.append(sent([token], logits.device))
             return token
 
         return follow(tree, choose)
@@ -219,15 +218,27 @@ class Drafting:
         logits = logits[:, : self._vocabulary].float()
         if missing := self._vocabulary - logits.shape[-1]:  # tokens that this draft does not know
             logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
-        if bias := bias_of(self._options, logits.device):
-            logits = bias.added(logits)
-        if penalises(self._options):
-            answer = self._text[self._prompt_tokens :]
-            paths = ([*answer, *self._builder.path(node)] for node in nodes)
-            rows = [penalise(row, self._options, self._prompt, path) for row, path in zip(logits, paths, strict=True)]
+        paths = [self._builder.path(node) for node in nodes]
+        ahead = self._ahead(logits.device)
+        if not ahead.is_plain:
+            rows = [
+                ahead.penalised(row, torch.split(sent(path, logits.device), 1) if path else (), path)
+                for row, path in zip(logits, paths, strict=True)
+            ]
             logits = torch.stack(rows)
+        excludes = ahead.excludes(len(paths[0]))  # the nodes are of one level
         # A row without numbers, as where logits overflow, proposes nothing.
-        distribution(logits, self._options, out).nan_to_num_(nan=0.0)
+        distribution(logits, self._options, out, excludes=excludes).nan_to_num_(nan=0.0)
+
+    def _ahead(self, device: torch.device) -> Drawing:
+        """What applies to the target behind the text, and so to the draft."""
+        if self._drawing is None:
+            self._drawing = self._sampling.ahead(self._text[self._prompt_tokens :], 0, device)
+        return self._drawing
+
+
+def _unfiltered(options: SamplingOptions) -> SamplingOptions:
+    return replace(options, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, xtc_probability=0.0)
 
 
 class SampledTreeMethod:

@@ -3,8 +3,9 @@
 Tokens are drawn after penalties and filters, with one uniform number per position.
 """
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -17,6 +18,7 @@ from engine.errors import ModelError
 from engine.protocol.options import SamplingOptions
 from engine.protocol.sentences import say
 from engine.speculation.interfaces import Sampling
+from engine.speculation.methods.dry import Breaker, RepetitionPenalty
 from engine.speculation.trees.tree import Path, Tree
 
 COLD = 1e-6  # below it logits are first made relative to the largest one
@@ -51,17 +53,49 @@ class Uniforms:
         return self._uniforms[position]
 
 
+class Exclusions:
+    """At which positions XTC leaves out the likeliest tokens: a function of the seed alone, like `Uniforms`."""
+
+    def __init__(self, options: SamplingOptions) -> None:
+        """Nowhere in a greedy answer."""
+        self._probability = options.xtc_probability if options.temperature > 0 else 0.0
+        self._uniforms = Uniforms(seed_of(options.seed, "exclusion"))
+
+    def __getitem__(self, position: int) -> bool:
+        return self._probability > 0 and self._uniforms[position] < self._probability
+
+
+def seed_of(seed: int, purpose: str) -> int:
+    """The seed of a stream of random numbers of its own, in an answer with this one."""
+    return int.from_bytes(hashlib.blake2b(f"{purpose} {seed}".encode(), digest_size=7).digest())
+
+
 class Sampler:
     """Draws the tokens of one answer."""
 
     def __init__(
-        self, options: SamplingOptions, prompt: Sequence[int], uniforms: UniformSource, begun: Sequence[int] = ()
+        self,
+        options: SamplingOptions,
+        prompt: Sequence[int],
+        uniforms: UniformSource,
+        begun: Sequence[int] = (),
+        *,
+        breakers: Sequence[Breaker] = (),
+        ends: Set[int] = frozenset(),
+        least: int = 0,
     ) -> None:
-        """`begun`: the end of the prompt that belongs to the answer, which goes on from there as if never cut off."""
+        """`begun`: the end of the prompt that belongs to the answer, which goes on from there as if never cut off.
+
+        `breakers`: DRY's, as tokens. `ends` are not drawn before `least` other tokens of the answer, but where nothing
+        else may follow.
+        """
         self._begun = tuple(begun)
         self._options = options
         self._prompt = sorted(set(prompt))
         self._uniforms = uniforms
+        self._exclusions = Exclusions(options)
+        self._repetition = RepetitionPenalty(options, breakers, prompt) if options.dry_multiplier else None
+        self._ends, self._least = sorted(ends), least
 
     def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
         """The token that follows `answer`, all tokens generated so far, the path down the tree included.
@@ -75,14 +109,20 @@ class Sampler:
         options, said = self._options, [*self._begun, *answer]
         seen = self._prompt if options.repetition_penalty != 1.0 else ()
         uniforms = [self._uniforms[len(said) + place] for place in range(count if options.temperature > 0 else 0)]
-        if not uniforms and not penalises(options):
-            return Ahead(options, *_nothing(device), bias_of(options, device))
+        tensors = _nothing(device)
+        if uniforms or penalises(options):
+            told = said if penalises(options) else ()
+            tensors = sent(seen, device), sent(told, device), sent(uniforms, device, torch.float64)
+        if self._repetition:
+            self._repetition.go_to(answer)
+        left = self._least - len(answer) if self._ends else 0
         return Ahead(
             options,
-            sent(seen, device),
-            sent(said if penalises(options) else (), device),
-            sent(uniforms, device, torch.float64),
+            *tensors,
             bias_of(options, device),
+            self._repetition,
+            Places(self._exclusions, len(said)),
+            EndsLater(sent(self._ends, device), left) if left > 0 else None,
         )
 
 
@@ -91,36 +131,81 @@ class Ahead:
     """Draws the next tokens of an answer on the device, one after the other, without the host seeing any of them.
 
     `prompt`, `said`: int64 [n], tokens that penalties apply to; `uniforms`: float64 [count], of the next positions.
-    `bias`: None where no token has one.
+    `bias`: None where no token has one. `repetition`: DRY's, which the host looks up; None where it is off.
     """
 
     options: SamplingOptions
     prompt: Tensor
     said: Tensor
     uniforms: Tensor
-    bias: "Bias | None" = None
+    bias: "Bias | None"
+    repetition: RepetitionPenalty | None
+    exclusions: "Places"
+    ends: "EndsLater | None"
+
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether the host has to see the tokens all the same."""
+        return self.repetition is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `penalised` changes nothing."""
+        return not (self.bias or self.repetition or self.ends or penalises(self.options))
 
     def draw(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """The token behind those that were `sampled` before, each of them int64 [1]; returns such a one.
 
         logits: [vocabulary], raw.
         """
-        penalised = self.penalised(logits, sampled)
         if self.options.temperature == 0:
-            return penalised.argmax(0, keepdim=True)
+            return self.penalised(logits, sampled).argmax(0, keepdim=True)
         place = len(sampled)
-        return cdf_token(distribution(penalised, self.options), self.uniforms[place : place + 1])
+        return cdf_token(self.distribution(logits, sampled), self.uniforms[place : place + 1])
 
     def distribution(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """What that token is drawn from, at a temperature above 0: float32 [vocabulary]."""
-        return distribution(self.penalised(logits, sampled), self.options)
+        return distribution(self.penalised(logits, sampled), self.options, excludes=self.excludes(len(sampled)))
 
-    def penalised(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
-        """The logits in float32, bias and penalties applied."""
+    def excludes(self, place: int) -> bool:
+        """Whether XTC acts on the token behind so many that were sampled."""
+        return self.exclusions[place]
+
+    def penalised(self, logits: Tensor, sampled: Sequence[Tensor], path: Sequence[int] | None = None) -> Tensor:
+        """The logits in float32, bias and penalties applied; `path`: what was sampled, where the host knows it."""
         logits = logits.float() if self.bias is None else self.bias.added(logits.float())
-        if not penalises(self.options):
+        if penalises(self.options):
+            logits = _penalised(logits, self.options, self.prompt, torch.cat([self.said, *sampled]))
+        if self.repetition:
+            seen = path if path is not None or not sampled else torch.cat([*sampled]).tolist()
+            logits = self.repetition.penalised(logits, seen or ())
+        return self.ends.barred(logits, len(sampled)) if self.ends else logits
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`Exclusions` by their places behind the first so many positions."""
+
+    exclusions: Exclusions
+    begin: int
+
+    def __getitem__(self, place: int) -> bool:
+        return self.exclusions[self.begin + place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndsLater:
+    """Tokens that are not to be said in the next `count` places: int64 [n]."""
+
+    tokens: Tensor
+    count: int
+
+    def barred(self, logits: Tensor, place: int) -> Tensor:
+        """float32 [vocabulary] without them, unless a constraint leaves nothing else."""
+        if place >= self.count:
             return logits
-        return _penalised(logits, self.options, self.prompt, torch.cat([self.said, *sampled]))
+        barred = logits.index_fill(-1, self.tokens, -torch.inf)
+        return torch.where(barred.amax(-1, keepdim=True) > -torch.inf, barred, logits)
 
 
 @lru_cache
@@ -154,19 +239,12 @@ def penalises(options: SamplingOptions) -> bool:
     return options.repetition_penalty != 1.0 or options.presence_penalty != 0.0 or options.frequency_penalty != 0.0
 
 
-def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer: Tensor) -> Tensor:
     """Repetition penalty (Keskar et al. 2019) over prompt and answer, then presence and frequency penalty (OpenAI's
     API) over the answer.
 
-    logits: float32 [vocabulary]; returns a new tensor where a penalty applies.
+    A token may be there several times: every one of its places is written with the same number.
     """
-    if not penalises(options):
-        return logits
-    return _penalised(logits, options, sent(prompt, logits.device), sent(answer, logits.device))
-
-
-def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer: Tensor) -> Tensor:
-    """A token may be there several times: every one of its places is written with the same number."""
     if options.repetition_penalty != 1.0:
         seen = torch.cat([prompt, answer])
         old = logits[seen]
@@ -181,11 +259,13 @@ def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer:
     return logits
 
 
-def distribution(logits: Tensor, options: SamplingOptions, out: Tensor | None = None) -> Tensor:
-    """Probabilities after temperature, top-k, top-p and min-p, in this order, as transformers applies them.
+def distribution(
+    logits: Tensor, options: SamplingOptions, out: Tensor | None = None, *, excludes: bool = False
+) -> Tensor:
+    """Probabilities after temperature, top-k, top-p and min-p, in this order, as transformers applies them; then XTC.
 
     logits: float32 [..., vocabulary], temperature above 0; returns float32 of the same shape, each row summing to 1; in
-    `out` where that is given.
+    `out` where that is given. `excludes`: XTC acts.
     """
     scores, temperature = logits, options.temperature
     if temperature < COLD:  # logits / temperature would overflow to infinity, and the softmax to no number
@@ -200,7 +280,22 @@ def distribution(logits: Tensor, options: SamplingOptions, out: Tensor | None = 
         probabilities = scores.softmax(-1)
         floor = options.min_p * probabilities.amax(-1, keepdim=True)
         scores = scores.masked_fill(probabilities < floor, -torch.inf)
+    if excludes:
+        scores = _without_top_choices(scores, logits, options.xtc_threshold)
     return torch.softmax(scores, -1, out=out)
+
+
+def _without_top_choices(scores: Tensor, logits: Tensor, threshold: float) -> Tensor:
+    """XTC (p-e-w, text-generation-webui, pull request 6335): mask tokens that reach the threshold but the least likely.
+
+    As in llama.cpp's order, what counts are the probabilities after the filters and before the temperature. Where
+    several are the least likely, all of them stay: which it is must not depend on how they are sorted.
+    """
+    is_left = scores > -torch.inf
+    probabilities = logits.masked_fill(~is_left, -torch.inf).softmax(-1)
+    is_top = is_left & (probabilities >= threshold)
+    least = probabilities.masked_fill(~is_top, torch.inf).amin(-1, keepdim=True)
+    return scores.masked_fill(probabilities > least, -torch.inf)
 
 
 def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:
@@ -238,12 +333,13 @@ def accept(tree: Tree, logits: Tensor, sampling: Sampling, answer: Sequence[int]
 
     Every token is drawn from the target itself, so the output has exactly the target's distribution, whatever the tree
     (Svirschevski et al. 2024, arXiv 2406.02532, section 4). logits: [nodes, vocabulary]; `answer`: all tokens of the
-    answer up to the root. The host waits for the device once, whatever the tree; see `TreeOnDevice`.
+    answer up to the root. The host waits for the device once, whatever the tree; see `TreeOnDevice`. It waits for every
+    accepted token where its penalty is looked up on the host.
     """
     levels, device = max(tree.depths) + 1, logits.device
     ahead = sampling.ahead(answer, levels, device)
     sampled: list[Tensor] = []
-    if reads_are_free(device):
+    if reads_are_free(device) or ahead.reads_tokens:
 
         def choose(node: int) -> int:
             sampled.append(ahead.draw(logits[node], sampled))

@@ -184,10 +184,13 @@ def vllm(with_metrics: bool = True) -> Script:
     return Script(models, answer, pages)
 
 
-def llama_server() -> Script:
+def llama_server(has_long_prompt: bool = False) -> Script:
     """llama-server with a draft: timings with every part, a context shorter than the model was trained for."""
 
     def answer(_body: Body) -> Iterator[bytes]:
+        for read, milliseconds in ((3, 0), (6, 1500), (9, 2e9), (12, 3000)) if has_long_prompt else ():
+            told = {"total": 12, "cache": 3, "processed": read, "time_ms": int(milliseconds)}
+            yield chunk({"role": "assistant", "content": None}, prompt_progress=told)
         yield chunk({"role": "assistant", "content": None})
         for number, word in enumerate(WORDS, start=1):
             yield chunk({"content": word}, timings={"predicted_n": number})

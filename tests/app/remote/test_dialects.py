@@ -12,7 +12,7 @@ from app.engine.remote.constraints import constraint_fields, unheld_by
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
 from app.engine.remote.questions import messages
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
+from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Reading, Steps, Wrote
 from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.pictures import Picture
 from engine.protocol.watching import Watch
@@ -97,6 +97,21 @@ def test_llama_server_tells_its_timings(qtbot: QtBot) -> None:
         assert script.questions[0]["timings_per_token"] is True
 
 
+def test_how_much_of_a_long_prompt_llama_server_has_read_is_told(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.engine.remote.answer.LONG_READING", 0.0)
+    script = llama_server(has_long_prompt=True)
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.connect()
+        engine.ask()
+        told = [each for each in engine.events if isinstance(each, Reading)]
+        assert [(each.part, each.prompt_tokens, each.cached_tokens) for each in told] == [
+            (0.0, 12, 3), (pytest.approx(1 / 3), 12, 3), (pytest.approx(2 / 3), 12, 3),
+        ]  # fmt: skip
+        assert all(0 <= each.seconds < 100 for each in told), "a time of day is no time that was taken"
+        assert engine.events.index(told[-1]) < [type(each) for each in engine.events].index(Prefilled)
+        assert script.questions[0]["return_progress"] is True
+
+
 def test_who_tells_nothing_of_speculation_is_not_said_to_have_none(qtbot: QtBot) -> None:
     with serving(ollama()) as address, listening(address, qtbot) as engine:
         engine.connect()
@@ -129,6 +144,26 @@ def test_what_was_set_is_sent_under_the_names_that_the_server_knows(qtbot: QtBot
             (asked,) = script.questions
             assert (asked["temperature"], asked["top_k"], asked["min_p"], asked["seed"]) == (0.7, 5, 0.1, 11)
             assert (asked[penalty], asked["stop"], asked["max_tokens"]) == (1.2, ["END"], 33)
+
+
+@pytest.mark.parametrize(("make", "knows"), [(llama_server, True), (coppice, True), (another, True), (vllm, False)])
+def test_who_knows_dry_and_xtc_is_told_of_them_where_they_are_on(
+    make: Callable[[], Script], knows: bool, qtbot: QtBot
+) -> None:
+    def told(sampling: SamplingOptions) -> dict[str, object]:
+        script = make()
+        with serving(script) as address, listening(address, qtbot) as engine:
+            engine.connect()
+            engine.ask(replace(GenerateOptions(), sampling=sampling))
+        return {name: value for name, value in script.questions[0].items() if name[:4] in ("dry_", "xtc_")}
+
+    on = SamplingOptions(dry_multiplier=0.8, xtc_probability=0.5, dry_sequence_breakers=("|",), xtc_threshold=0.2)
+    expected = {
+        "dry_multiplier": 0.8, "dry_sequence_breakers": ["|"], "dry_penalty_last_n": 1 << 17,
+        "xtc_probability": 0.5, "xtc_threshold": 0.2,
+    }  # fmt: skip
+    assert told(on) == (expected if knows else {})
+    assert told(SamplingOptions(dry_base=2.0, xtc_threshold=0.2)) == {}
 
 
 def test_a_server_that_refuses_an_option_is_asked_without_it(qtbot: QtBot) -> None:

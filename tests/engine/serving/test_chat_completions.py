@@ -81,6 +81,45 @@ def test_the_same_seed_gives_the_same_text_and_choices_have_seeds_of_their_own(
         assert text == running.text_of(CHAT, replace(SMALL_OPTIONS, sampling=sampling))
 
 
+def test_dry_and_xtc_draw_as_the_engine_does(running: Running, client: OpenAI) -> None:
+    fields = {"dry_multiplier": 3.0, "dry_allowed_length": 1, "xtc_probability": 0.5, "xtc_threshold": 0.05}
+    sampling = SamplingOptions(temperature=0.9, seed=7, **fields)  # type: ignore[arg-type]
+    expected = running.text_of(CHAT, replace(SMALL_OPTIONS, sampling=sampling))
+    assert ask(client, temperature=0.9, seed=7, extra_body=fields).choices[0].message.content == expected
+    without = ask(client, temperature=0.9, seed=7).choices[0].message.content
+    assert without != expected, "it did nothing, so nothing was tested"
+
+
+def test_no_end_comes_before_so_many_tokens(client: OpenAI) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "What is 2+2?"}], "max_tokens": 60}
+    short, longer = (ask(client, extra_body={"min_tokens": least}, **asked) for least in (0, 30))
+    assert short.usage.completion_tokens < 30 < longer.usage.completion_tokens
+    assert longer.choices[0].message.content.startswith(short.choices[0].message.content)
+    with pytest.raises(openai.BadRequestError, match="Min new tokens"):
+        ask(client, extra_body={"min_tokens": 9})
+
+
+def test_a_stream_tells_of_the_prompt_and_of_its_figures_if_it_is_asked_to(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.observing.watcher.LONG_READING", 0.0)
+    monkeypatch.setattr("engine.observing.watcher.READ_APART", 0.0)
+    turn = {"role": "user", "content": "A fox and a bear and nobody else. " * 20}
+    more = {"return_progress": True, "timings_per_token": True}
+    chunks = [each.model_dump() for each in ask(client, messages=[turn], stream=True, extra_body=more)]
+    told = [each["prompt_progress"] for each in chunks if "prompt_progress" in each]
+    assert len(told) > 2
+    assert told[-1]["processed"] == told[-1]["total"] == told[0]["total"] > told[0]["processed"]
+    assert all(each["choices"][0]["delta"]["role"] == "assistant" for each in chunks[: len(told)])
+    timings = [each["timings"]["predicted_n"] for each in chunks if "timings" in each]
+    assert timings == sorted(timings)
+    assert len(timings) > 2
+    assert timings[-1] == 8
+    plain = [each.model_dump() for each in ask(client, messages=[turn], stream=True)]
+    assert not any("prompt_progress" in each for each in plain)
+    assert ["timings" in each for each in plain] == [False] * (len(plain) - 1) + [True]
+
+
 def test_a_prediction_is_drafted_from_and_changes_no_text(client: OpenAI) -> None:
     fields = {"max_tokens": 32, "extra_body": {"coppice": {"method": "lookup", "budget": 8}}}
     plain = ask(client, **fields)

@@ -14,7 +14,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Round
-from engine.protocol.options import Constraint, GenerateOptions
+from engine.protocol.options import Constraint, GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.serving.desk import WINDOW, Job
 from engine.serving.llama_server.line_limits import LineLimits
 from engine.serving.llama_server.request import CompletionFields, InfillFields
@@ -185,6 +185,81 @@ def test_what_is_missing_is_llama_server_s() -> None:
     assert CompletionFields.model_validate({"prompt": "a", "n_predict": 0}).generation(0).max_new_tokens == 1
 
 
+DRY = {
+    "dry_multiplier": 0.8, "dry_base": 1.5, "dry_allowed_length": 3, "dry_penalty_last_n": 64,
+    "dry_sequence_breakers": ["|", ". "], "xtc_probability": 0.5, "xtc_threshold": 0.2,
+}  # fmt: skip
+
+
+def test_dry_and_xtc_have_llama_server_s_names() -> None:
+    drawn = CompletionFields.model_validate({"prompt": "a", **DRY}).generation(0).sampling
+    assert {name: getattr(drawn, name) for name in DRY} == {**DRY, "dry_sequence_breakers": ("|", ". ")}
+    for missing in ({}, dict.fromkeys(DRY), {"dry_base": 0.5}):
+        drawn = CompletionFields.model_validate({"prompt": "a", **missing}).generation(0).sampling
+        plain = SamplingOptions()
+        assert [getattr(drawn, name) for name in DRY] == [getattr(plain, name) for name in DRY]
+    bare = CompletionFields.model_validate({"prompt": "a", "dry_sequence_breakers": []}).generation(0)
+    assert bare.sampling.dry_sequence_breakers == ()
+
+
+def test_dry_keeps_a_text_from_repeating_itself(running: Running, http: httpx.Client) -> None:
+    prompt = "<|user|>Hi<|end|><|assistant|>"
+    dry: dict[str, Any] = {"dry_multiplier": 3.0, "dry_allowed_length": 2, "dry_sequence_breakers": ["*"]}
+    held: dict[str, Any] = {"prompt": prompt, "n_predict": 60, "min_tokens": 40}
+    plain, changed = ask(http, **held), ask(http, **held, **dry)
+    question = "What would you like to talk about?"
+    assert plain["content"].count(question) > 1 == changed["content"].count(question)
+    settings = changed["generation_settings"]
+    assert {name: settings[name] for name in dry} == dry
+    assert settings["samplers"].index("dry") == 1
+    options = GenerateOptions(
+        SamplingOptions(dry_multiplier=3.0, dry_sequence_breakers=("*",)),
+        SpeculationOptions("none"), max_new_tokens=60, min_new_tokens=40,
+    )  # fmt: skip
+    heard = queue.SimpleQueue[Event]()
+    running.desk.put(Job(Generate(1, (), options, raw=prompt), WINDOW, heard.put))
+    expected = "".join(event.text for event in until_the_end(heard) if isinstance(event, Round | Finished))
+    assert changed["content"] == expected
+
+
+def test_a_stream_tells_how_much_of_the_prompt_was_read_if_it_is_asked_to(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.observing.watcher.LONG_READING", 0.0)
+    monkeypatch.setattr("engine.observing.watcher.READ_APART", 0.0)
+    long = "A cat and a dog and nobody else. " * 30
+    events = stream(http, prompt=long, return_progress=True, n_predict=3)
+    told = [each["prompt_progress"] for each in events if "prompt_progress" in each]
+    assert len(told) > 3
+    assert [each["processed"] for each in told] == sorted(each["processed"] for each in told)
+    assert {each["total"] for each in told} == {events[-1]["tokens_evaluated"]}
+    assert all(0 <= each["cache"] <= each["processed"] <= each["total"] for each in told)
+    assert (told[-1]["processed"], type(told[-1]["time_ms"])) == (told[-1]["total"], int)
+    assert all((each["content"], each["tokens"], each["stop"]) == ("", [], False) for each in events[: len(told)])
+    again = stream(http, prompt=long, return_progress=True, n_predict=3)
+    assert again[0]["prompt_progress"]["cache"] > told[-1]["total"] / 2, "it is there by now"
+    assert not any("prompt_progress" in each for each in stream(http, prompt=long, n_predict=3))
+    assert "prompt_progress" not in ask(http, prompt=long, return_progress=True, n_predict=3)
+
+
+def test_every_event_has_figures_if_it_is_asked_to(http: httpx.Client) -> None:
+    *told, last = stream(http, timings_per_token=True)
+    written = [each["timings"]["predicted_n"] for each in told]
+    assert written == sorted(written)
+    assert written[0] > 0
+    assert written[-1] == last["timings"]["predicted_n"] == 12
+    assert told[-1]["timings"]["passes"] == last["timings"]["passes"]
+    assert last["generation_settings"]["timings_per_token"] is True
+    assert not any("timings" in each for each in stream(http)[:-1])
+
+
+def test_no_end_comes_before_so_many_tokens(http: httpx.Client) -> None:
+    goodbye = "<|user|>Good night!<|end|><|assistant|>"
+    short, longer = (ask(http, prompt=goodbye, n_predict=60, min_tokens=least) for least in (0, 40))
+    assert short["tokens_predicted"] < 40 < longer["tokens_predicted"]
+    assert longer["content"].startswith(short["content"])
+
+
 def test_biases_are_pairs_or_named_by_tokens() -> None:
     for biases in ([[17, 1.5], [18, False]], {"17": 1.5, "18": -100.0}):
         asked = CompletionFields.model_validate({"prompt": "a", "logit_bias": biases})
@@ -220,6 +295,10 @@ def test_a_constraint_holds(http: httpx.Client, monkeypatch: pytest.MonkeyPatch)
         ("/completion", {"prompt": "a", "n_probs": 2, "post_sampling_probs": True}, "post_sampling_probs"),
         ("/completion", {"prompt": "a", "logit_bias": [["Hello", 1]]}, "logit_bias"),
         ("/completion", {"prompt": "a", "coppice": {"rounds": True}}, "Rounds"),
+        ("/completion", {"prompt": "a", "dry_sequence_breakers": [""]}, "dry_sequence_breakers"),
+        ("/completion", {"prompt": "a", "dry_multiplier": -1}, "dry_multiplier"),
+        ("/completion", {"prompt": "a", "xtc_probability": 1.5}, "xtc_probability"),
+        ("/completion", {"prompt": "a", "n_predict": 3, "min_tokens": 4}, "Min new tokens"),
         ("/completion", {"prompt": "a", "model": "llama3"}, "no model"),
         ("/infill", {"input_prefix": "a"}, "input_suffix"),
         ("/infill", {"input_prefix": "a", "input_suffix": "b"}, "fill in"),
@@ -312,6 +391,9 @@ def test_properties_are_those_of_the_loaded_model(running: Running, http: httpx.
     tokenizer = running.engine.tokenizer
     assert told["default_generation_settings"]["n_ctx"] == running.engine.context_tokens
     assert told["default_generation_settings"]["params"]["temperature"] == 0.8
+    params = told["default_generation_settings"]["params"]
+    assert (params["dry_multiplier"], params["dry_base"], params["dry_penalty_last_n"]) == (0.0, 1.75, -1)
+    assert (params["xtc_probability"], params["xtc_threshold"]) == (0.0, 0.1)
     assert told["total_slots"] == 1
     assert told["model_alias"] == told["model_path"] == running.engine.name, "no path of this computer"
     assert told["chat_template"] == tokenizer.chat_template

@@ -44,6 +44,13 @@ def random_prompt(length: int, seed: int, vocabulary: int = 131) -> list[int]:
     return [int(token) for token in torch.randint(3, vocabulary, (length,), generator=generator)]
 
 
+def penalised(
+    logits: torch.Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]
+) -> torch.Tensor:
+    """Bias and penalties behind an answer."""
+    return Sampler(options, prompt, Uniforms(0)).ahead(answer, 0, logits.device).penalised(logits, ())
+
+
 def noisy_copy(family: str, seed: int = 0, noise: float = 0.1, **overrides: Any) -> Network:
     """A draft that often, but not always, agrees with `tiny_network(family, seed)`."""
     network = tiny_network(family, seed, **overrides)

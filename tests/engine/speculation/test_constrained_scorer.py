@@ -17,7 +17,7 @@ from engine.speculation.interfaces import Fixed, Method, PathState, Scorer
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.specexec import BorrowingSpecExec, SpecExec
-from engine.speculation.methods.verification import Sampler, Uniforms, distribution, inverse_cdf, penalise
+from engine.speculation.methods.verification import Sampler, Uniforms, distribution, inverse_cdf
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.grammars.calls_in_text import CallMarks
 from engine.text.grammars.grammar import Grammar
@@ -25,7 +25,7 @@ from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
-from tests.engine.speculation.pairs import Outcome, Silent, noisy_copy
+from tests.engine.speculation.pairs import Outcome, Silent, noisy_copy, penalised
 from tests.engine.speculation.sampled import METHODS, write_sampled
 from tests.engine.speculation.test_sampled_distribution import PROMPT, assert_same
 from tests.engine.tiny_models import tiny_network
@@ -71,7 +71,7 @@ def truth(target: TableModel, sampling: SamplingOptions) -> dict[tuple[int, ...]
     open_answers: dict[tuple[int, ...], float] = {(): 1.0}
     while open_answers:
         answer, so_far = open_answers.popitem()
-        logits = penalise(masked(target.logits([*PROMPT, *answer]), answer), sampling, PROMPT, answer)
+        logits = penalised(masked(target.logits([*PROMPT, *answer]), answer), sampling, PROMPT, answer)
         row = distribution(logits, sampling).double()
         for token in row.nonzero().flatten().tolist():
             longer, probability = (*answer, token), so_far * float(row[token] / row.sum())
@@ -157,7 +157,7 @@ def plainly(logits_of: TableModel | Context, sampling: SamplingOptions, longest:
             row = logits_of.logits(text)
         else:
             row = logits_of.network.model(torch.tensor([text])).logits[0, -1].float()
-        row = penalise(masked(row, answer), sampling, PROMPT, answer)
+        row = penalised(masked(row, answer), sampling, PROMPT, answer)
         greedy = sampling.temperature == 0
         answer.append(int(row.argmax()) if greedy else inverse_cdf(distribution(row, sampling), uniforms[len(answer)]))
     return answer

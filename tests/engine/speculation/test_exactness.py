@@ -1,5 +1,7 @@
 """The promise of the product: a tree changes the speed of an answer and never its text."""
 
+from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -19,6 +21,14 @@ SAMPLINGS = [
     SamplingOptions(temperature=0.8, repetition_penalty=1.3, presence_penalty=0.5, seed=4),
     SamplingOptions(temperature=0.0, repetition_penalty=1.3, presence_penalty=0.5, seed=5),
 ]
+REPEATING = random_prompt(PROMPT_TOKENS, seed=7) * 3  # so that what the model says may go on with a repetition
+AGAINST_REPETITION = [
+    SamplingOptions(temperature=0.0, dry_multiplier=4.0, dry_allowed_length=0),
+    SamplingOptions(temperature=1.0, dry_multiplier=2.0, dry_allowed_length=1, dry_penalty_last_n=30),
+    SamplingOptions(temperature=0.9, xtc_probability=0.5, xtc_threshold=0.03),
+    SamplingOptions(temperature=1.2, top_k=30, dry_multiplier=1.0, dry_allowed_length=1, xtc_probability=0.6,
+                    xtc_threshold=0.02, repetition_penalty=0.9),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("family", SOME)
@@ -61,6 +71,20 @@ def test_the_same_seed_gives_the_same_text_with_and_without_a_tree(family: str, 
     speculative = write(target, draft, prompt, NEW_TOKENS, budget=64, sampling=sampling)
     assert speculative.tokens == plain.tokens
     assert len(speculative.rounds) < len(plain.rounds)
+
+
+@pytest.mark.parametrize("sampling", AGAINST_REPETITION)
+def test_dry_and_xtc_change_the_text_and_a_tree_does_not(sampling: SamplingOptions) -> None:
+    target, draft = tiny_network("llama"), noisy_copy("llama")
+    run = partial(write, target, prompt=REPEATING, max_new_tokens=NEW_TOKENS)
+    for seed in range(choose(2, 8)):
+        seeded = replace(sampling, seed=seed)
+        plain = run(None, budget=0, sampling=seeded)
+        speculative = run(draft, budget=64, sampling=seeded)
+        assert speculative.tokens == plain.tokens
+        assert len(speculative.rounds) < len(plain.rounds)
+        without = replace(seeded, dry_multiplier=0.0, xtc_probability=0.0)
+        assert run(None, budget=0, sampling=without).tokens != plain.tokens, "it did nothing, so nothing was tested"
 
 
 def test_another_seed_gives_another_text() -> None:

@@ -26,8 +26,9 @@ from tests.engine.speculation.sampled import METHODS
 VOCABULARY, PROMPT = 200, [3, 1, 4, 1, 5, 9, 2, 6]
 GREEDY = SamplingOptions()
 FILTERED = SamplingOptions(
-    0.8, 0.95, 9, 0.01, 1.3, presence_penalty=0.2, seed=4, frequency_penalty=0.1, bias=((7, -100.0), (8, 0.5))
-)
+    0.8, 0.95, 9, 0.01, 1.3, presence_penalty=0.2, seed=4, frequency_penalty=0.1, bias=((7, -100.0), (8, 0.5)),
+    xtc_probability=0.3, xtc_threshold=0.2,
+)  # fmt: skip
 PLAIN = SamplingOptions(temperature=1.0, seed=7)
 NAMES = ("specexec", "lookup", "none", *METHODS)
 DEPTH = 8  # levels of the trees
@@ -37,6 +38,7 @@ READS = 2  # of a round, besides one for every pass of the draft: the path, and 
 def method_of(name: str, draft: Bigrams, sampling: SamplingOptions, rng: Rng) -> Method:
     sampler = Sampler(sampling, PROMPT, uniforms := Uniforms(sampling.seed))
     assert uniforms[500] < 1, "numbers are made beforehand, as that is no read of the device"
+    sampler.ahead((), 0, torch.device("cpu")).excludes(500)
     if name == "none":
         return Autoregression(sampler)
     if name in METHODS:
@@ -94,6 +96,16 @@ def test_what_is_found_on_a_device_is_what_is_found_node_by_node(
     found, _, left = run(bigrams(VOCABULARY, 0.6))
     assert seen(found) == seen(expected)
     assert left == numbers, "as many random numbers were used"
+
+
+@pytest.mark.parametrize("name", choose(("specexec", "sequoia"), NAMES))
+def test_penalties_that_the_host_looks_up_give_the_same_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = SamplingOptions(1.0, seed=3, dry_multiplier=3.0, dry_allowed_length=1)
+    run = partial(write, name, sampling=sampling, budget=choose(40, 300))
+    expected, _, numbers = run(bigrams(VOCABULARY, 0.6))
+    forbid_free_reads(monkeypatch)
+    found, _, left = run(bigrams(VOCABULARY, 0.6))
+    assert (seen(found), left) == (seen(expected), numbers)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -9,7 +9,7 @@ import torch
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.verification import bias_of, distribution, penalise
+from engine.speculation.methods.verification import Sampler, Uniforms, distribution
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
 from tests.engine.speculation.pairs import noisy_copy, random_prompt
@@ -24,6 +24,9 @@ SETTINGS = [
     SamplingOptions(temperature=1.0, top_p=0.8),
     SamplingOptions(temperature=1.3, repetition_penalty=1.4, presence_penalty=0.5),
     SamplingOptions(temperature=1.1, frequency_penalty=0.6, bias=((0, 0.7), (1, -0.9))),
+    SamplingOptions(
+        temperature=1.2, dry_multiplier=0.6, dry_allowed_length=1, xtc_probability=0.5, xtc_threshold=0.2, seed=4
+    ),
 ]
 
 
@@ -33,9 +36,9 @@ def truth(target: TableModel, sampling: SamplingOptions, length: int) -> dict[tu
     for outcome in product(range(target.vocabulary), repeat=length):
         probability = 1.0
         for place, token in enumerate(outcome):
-            logits, bias = target.logits([*PROMPT, *outcome[:place]]), bias_of(sampling, torch.device("cpu"))
-            logits = bias.added(logits) if bias else logits
-            row = distribution(penalise(logits, sampling, PROMPT, outcome[:place]), sampling).double()
+            logits = target.logits([*PROMPT, *outcome[:place]])
+            ahead = Sampler(sampling, PROMPT, Uniforms(0)).ahead(outcome[:place], 0, logits.device)
+            row = ahead.distribution(logits, ()).double()
             probability *= float(row[token] / row.sum())
         found[outcome] = probability
     return found

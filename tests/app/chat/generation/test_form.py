@@ -11,6 +11,7 @@ from app.chat.generation.popover import GenerationPopover
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.theme import Theme
+from engine.protocol.options import SamplingOptions
 
 STOPS = "User:\n\\n\\n"
 FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop", STOPS)
@@ -33,6 +34,55 @@ def test_every_field_is_kept_at_once(popover: GenerationPopover, chat: ChatContr
     form.field("speculates").setChecked(False)
     form.field("when_full").setCurrentIndex(form.field("when_full").findData("drop"))
     assert chat.generation == FULL
+
+
+def test_what_refines_dry_and_xtc_is_shown_while_they_are_on(popover: GenerationPopover, chat: ChatController) -> None:
+    form = popover.form
+    refinements = {
+        "dry_multiplier": ("dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers"),
+        "xtc_probability": ("xtc_threshold",),
+    }
+    for name, refining in refinements.items():
+        assert form.field(name).text() == "Off"
+        assert not any(form.field(each).isVisible() for each in refining)
+        form.field(name).setValue(0.8)
+        for each in refining:
+            assert form.field(each).isVisible()
+            assert len(form.field(each).toolTip()) > 20
+    assert form.field("dry_penalty_last_n").text() == "All"
+    form.field("dry_sequence_breakers").setPlainText("\\n\nBob:")
+    form.field("dry_penalty_last_n").setValue(400)
+    form.field("xtc_threshold").setValue(0.2)
+    sampling = chat.generation.options().sampling
+    assert (sampling.dry_multiplier, sampling.dry_base, sampling.dry_allowed_length) == (0.8, 1.75, 2)
+    assert (sampling.dry_penalty_last_n, sampling.dry_sequence_breakers) == (400, ("\n", "Bob:"))
+    assert (sampling.xtc_probability, sampling.xtc_threshold) == (0.8, 0.2)
+    form.field("dry_multiplier").setValue(0)
+    assert not form.field("dry_base").isVisible()
+    assert chat.generation.options().sampling.dry_multiplier == 0
+
+
+def test_the_window_grows_with_what_is_shown(popover: GenerationPopover) -> None:
+    for name in ("stop_strings", "system_prompt", "method", "budget", "top_k"):  # all else has room on the screen
+        popover.form.field(name).hide()
+    popover.open_below(popover.reset)
+    before = popover.height()
+    popover.form.field("xtc_probability").setValue(0.5)
+    assert popover.height() > before
+    popover.open_below(popover.reset)
+    assert popover._body.height() <= popover._page.viewport().height()
+
+
+def test_they_are_off_in_new_chats_as_the_engine_has_them() -> None:
+    sampling = GenerationSettings(temperature=0.0, top_p=1.0, seed=0).options().sampling
+    assert sampling == SamplingOptions()
+
+
+def test_a_breaker_that_is_too_long_is_told_and_not_kept(popover: GenerationPopover, chat: ChatController) -> None:
+    popover.form.field("dry_multiplier").setValue(1)
+    popover.form.field("dry_sequence_breakers").setPlainText("x" * 41)
+    assert "1 to 40 characters" in popover.error.text()
+    assert chat.generation.dry_sequence_breakers == GenerationSettings().dry_sequence_breakers
 
 
 def test_an_answer_stops_at_every_line_of_its_field() -> None:
@@ -151,6 +201,8 @@ def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
     theme.follow(settings.current)
     button = QPushButton("Settings")
     qtbot.addWidget(button)
+    for name in ("stop_strings", "system_prompt"):  # all else has room on the screen
+        popover.form.field(name).hide()
     popover.open_below(button)
     before = popover.height()
     popover.form.field("budget").setValue(128)
