@@ -2,15 +2,13 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from gguf import GGMLQuantizationType
-from gguf.quants import quantize
 from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
@@ -18,11 +16,10 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import find_layers
 from engine.model.products import product
-from engine.model.products.arranged import Alternating, Joined, rounds_blocks
+from engine.model.products.arranged import Alternating, Joined
 from engine.model.products.grouped import Group, Member, member_of, mixed, multiply
-from engine.model.products.product import blocks, plain
+from engine.model.products.product import plain
 from engine.model.streamable_network import build_streamable
-from engine.weights.codecs.rounding import Rounding
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay
 from engine.weights.streaming.experts.beside import weighted_sum
@@ -209,45 +206,6 @@ def test_one_row_alone_has_the_bits_that_it_has_beside_others(family: str) -> No
             assert torch.equal(own, together[alone])
     lasting = [LastingParts(parts_of(expert)) for expert in range(4)]
     assert torch.equal(followed(hidden, choice, weights, lasting.__getitem__), together)
-
-
-class Blocks:
-    """A `Decoder` of stacks in Q4_0."""
-
-    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
-        found = blocks("Q4_0", stored[name], out.shape[1])
-        assert found is not None
-        found.decode(out)
-
-    def product(
-        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
-    ) -> product.Product | None:
-        assert not turned
-        return blocks("Q4_0", stored[name], shape[1])
-
-
-@pytest.mark.skipif(not rounds_blocks(["Q4_0"]), reason="this processor has no loop for rows in 8 bits")
-@pytest.mark.parametrize("few_rows", [1, 64])
-def test_a_row_in_8_bits_has_the_same_bits_whichever_rows_its_experts_have_beside_it(few_rows: int) -> None:
-    layers = find_layers(tiny_model("qwen3_moe", **WIDTHS["qwen3_moe"]))
-    experts = next(each for layer in layers if (each := find_experts(layer)))
-    named = {experts.prefix + name: stack.detach() for name, stack in experts.module.named_parameters()}
-    stacks = {
-        name: [torch.from_numpy(quantize(each.numpy(), GGMLQuantizationType.Q4_0)) for each in stack]
-        for name, stack in named.items()
-    }
-    rounding, exact = (FollowedExperts(experts, decoder, few_rows, Use()) for decoder in (Rounding(Blocks()), Blocks()))
-    hidden, weights, choice = torch.randn(40, 64), torch.rand(40, 2), torch.tensor([[0, 3], [3, 1]] * 20)
-
-    def parts_of(expert: int) -> dict[str, Tensor]:
-        return {name: stacks[name][expert] for name in stacks}
-
-    together = rounding(hidden, choice, weights, parts_of)
-    for some in (slice(7, 8), slice(10, 12), slice(20, 37)):
-        assert torch.equal(rounding(hidden[some], choice[some], weights[some], parts_of), together[some])
-    other = exact(hidden, choice, weights, parts_of)
-    assert not torch.equal(together, other)
-    assert float((together - other).norm() / other.norm()) < 0.03
 
 
 def test_layers_share_the_memory_for_what_they_decode(qwen: Mixture) -> None:

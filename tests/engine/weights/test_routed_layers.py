@@ -16,7 +16,6 @@ from engine.model.passes.light import chains, sparse
 from engine.model.passes.light.experts import Stack
 from engine.model.passes.light.sparse import STAYING, Mixed
 from engine.model.products import product
-from engine.model.products.arranged import rounds_blocks
 from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
@@ -295,28 +294,3 @@ def test_a_router_that_differs_in_a_word_is_left_to_the_library(monkeypatch: pyt
 
     monkeypatch.setattr(type(layer.mlp.gate), "forward", forward)
     assert sparse.known_mixture(layer.mlp) is None
-
-
-@pytest.mark.skipif(not rounds_blocks(["Q4_0"]), reason="this processor has no loop for rows in 8 bits")
-@pytest.mark.parametrize(
-    ("family", "kind"), choose([("glm4_moe", "Q4_0")], [("glm4_moe", "Q4_0"), ("gpt_oss", "MXFP4")])
-)
-@pytest.mark.parametrize("scored", [rows, trees], ids=["rows", "trees"])
-def test_rows_in_8_bits_have_the_same_bits_where_experts_stay_and_where_they_are_streamed(
-    scored: Callable[[StreamableNetwork], list[Tensor]], family: str, kind: str, tmp_path: Path, announced: list[Tensor]
-) -> None:
-    streamable = build_streamable(of_file(family, tmp_path, kind), torch.float32, CPU)
-    for few_rows in (1, MORE_ROWS):
-        found: list[list[Tensor]] = []
-        for tiers in (STAY, STREAMED):
-            stream = opened(streamable, tiers, few_rows, rounds=True)
-            announced.clear()
-            found.append(scored(streamable))
-            assert bool(announced) == (tiers == STAY and (few_rows == MORE_ROWS or scored is rows)), "in steps"
-            assert stream.expert_use.in_place == stream.expert_use.experts, "also of more rows"
-            stream.close()
-        assert_same(*found)
-    exact = opened(streamable, STAY, MORE_ROWS)
-    expected = scored(streamable)
-    exact.close()
-    assert not any(map(torch.equal, found[0], expected)), "rounded they are"
