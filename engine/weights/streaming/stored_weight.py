@@ -125,6 +125,7 @@ class StoredWeight(Tensor):
         if found is None:
             with in_all_threads():
                 return self._many_times(states, bias)
+        found = found.contiguous()  # some networks rely on it, and others are faster with it
         if bias is not None:
             found += bias
         return found.to(states.dtype).reshape(*states.shape[:-1], out)
