@@ -65,6 +65,7 @@ LONGEST = 500  # tokens of a text: tiny configs allow 512
 LEFT = 60  # tokens of a chat that has become too long
 ROUNDING = 5e-4  # of the deviation of logits: what rounding moves them by, at most
 OF_CODES = 2e-2  # the same where rounding may give keys and values another code of 8 bits
+OF_BOTH = 1e-1  # and what these move rows to, that are rounded to 8 bits themselves
 CHATS = 2
 PICTURES = ((56, 84), (84, 56), (56, 56))  # sizes
 
@@ -116,6 +117,8 @@ class Conversations:
         self._tolerance = OF_CODES if self._kv == "8" else ROUNDING
         # What is rounded is compared with what is rounded; transformers has nothing of the kind.
         self._activations = numbers.choice(("exact", "int8")) if pair.reference is None else "exact"
+        if self._kv == "8" and self._activations == "int8":
+            self._tolerance = OF_BOTH
         self._request = 1
         self._estimator = Estimator(loaded=True)
 
