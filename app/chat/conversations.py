@@ -228,13 +228,18 @@ class Conversations(QObject):
             )
 
     def _on_folder_renamed(self, folder: str, name: str) -> None:
-        """Chats of a folder that goes stay, and a click brings it back."""
+        """Chats of a folder that goes stay, also in another one, and a click brings it back."""
         inside = [each.id for each in self.chats.records if each.folder == folder]
+        is_there = any(each.folder == name for each in self.chats.records)
         self.autosave.move_all(inside, name)
         if not name:
             words = tr("The folder “{folder}” is gone, its chats are still there.").format(folder=folder)
-            undo = partial(self._bring_back, inside, folder)
-            self.notice_raised.emit(Notice(FOLDER_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=undo))
+        elif is_there:
+            words = tr("The chats of “{folder}” are in “{other}” now.").format(folder=folder, other=name)
+        else:
+            return
+        undo = partial(self._bring_back, inside, folder)
+        self.notice_raised.emit(Notice(FOLDER_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=undo))
 
     def _bring_back(self, conversations: Sequence[int], folder: str) -> None:
         self.notice_withdrawn.emit(FOLDER_NOTICE)

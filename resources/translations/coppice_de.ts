@@ -651,6 +651,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>The chats of “{folder}” are in “{other}” now.</source>
+            <translation>Die Chats von „{folder}“ sind jetzt in „{other}“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The export was stopped; no file was written.</source>
             <translation>Der Export wurde angehalten; es wurde keine Datei geschrieben.</translation>
         </message>

@@ -89,6 +89,8 @@ def test_a_folder_that_was_removed_is_brought_back_and_what_is_closed_is_remembe
     assert folders() == before
     panel.folder_renamed.emit("Home", "Work")
     assert set(folders().values()) == {"Work"}
+    notice_button(window, "Undo").click()
+    assert folders() == before, "also out of a folder that was there already"
 
 
 def test_the_chat_that_is_shown_is_marked_in_the_list_from_the_first_on(window: MainWindow, link: FakeLink) -> None:

@@ -1,4 +1,7 @@
-"""What compiled code does with memory and other code by their addresses, beside other threads."""
+"""What compiled code does with memory and other code by their addresses, beside other threads.
+
+Calls hand addresses over as numbers, because that takes no time. Nothing is checked: what is pointed to must be there.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -91,3 +94,45 @@ def value(_context: Any, place: Any) -> Any:
         return builder.load(builder.bitcast(values[0], content), align=8)
 
     return place.dtype(place), generate
+
+
+def _pointer_to(item: types.Type, kind: ir.Type) -> tuple[Any, Callable[..., Any]]:
+    return types.CPointer(item)(types.int64), lambda _context, builder, _signature, values: builder.inttoptr(
+        values[0], kind.as_pointer()
+    )
+
+
+@_operation
+def floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to float32."""
+    return _pointer_to(types.float32, ir.FloatType())
+
+
+@_operation
+def integers(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to int64."""
+    return _pointer_to(types.int64, ir.IntType(64))
+
+
+@_operation
+def booleans(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to bytes that are 0 or 1."""
+    return _pointer_to(types.boolean, ir.IntType(8))
+
+
+@_operation
+def shorts(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to int16, which stand for bfloat16."""
+    return _pointer_to(types.int16, ir.IntType(16))
+
+
+@_operation
+def octets(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to bytes."""
+    return _pointer_to(types.uint8, ir.IntType(8))
+
+
+@_operation
+def signed_octets(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to bytes with a sign."""
+    return _pointer_to(types.int8, ir.IntType(8))

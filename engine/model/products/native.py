@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numba import types
 
-from engine.model.products.addresses import add, call, look, pause, value, write
+from engine.model.products.addresses import add, call, floats, integers, look, octets, pause, shorts, value, write
 from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_loop
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import Array
@@ -27,7 +27,6 @@ from engine.model.products.loops import (
     whole_numbers,
     works,
 )
-from engine.model.products.loops.pointers import floats, integers, octets, shorts
 from engine.model.products.loops.shares import (
     ALL,
     BEGIN,

@@ -5,9 +5,9 @@ from typing import Any
 import numba
 import numpy as np
 
+from engine.model.products.addresses import booleans, floats, integers, shorts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.loops.pointers import booleans, floats, integers, shorts
 from engine.model.products.vectors import (
     as_stored,
     exponential,

@@ -7,6 +7,7 @@ of what lies in one place, and so are the numbers that come out. Queries and wei
 import numba
 import numpy as np
 
+from engine.model.products.addresses import booleans, floats, integers, shorts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops.attending import (
@@ -30,7 +31,6 @@ from engine.model.products.loops.attending import (
     WIDTH,
 )
 from engine.model.products.loops.kernels import copy
-from engine.model.products.loops.pointers import booleans, floats, integers, shorts
 from engine.model.products.units.bfloat_units import bfloats_at, bfloats_of, store_bfloats
 from engine.model.products.units.sixteen import many_splat, many_store, many_times, sixteen_numbers
 from engine.model.products.units.sums import (

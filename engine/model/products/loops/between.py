@@ -9,9 +9,9 @@ from typing import Any
 import numba
 import numpy as np
 
+from engine.model.products.addresses import floats, shorts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT
-from engine.model.products.loops.pointers import floats, shorts
 from engine.model.products.vectors import (
     exponential,
     fused,

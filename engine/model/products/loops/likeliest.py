@@ -5,10 +5,10 @@ from typing import Any
 import numba
 import numpy as np
 
+from engine.model.products.addresses import floats, integers
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops import between
-from engine.model.products.loops.pointers import floats, integers
 from engine.model.products.vectors import exponential, minus, numbers, plus, splat, total
 
 LOGITS, IS_NARROW, LISTED, VOCABULARY, WIDTH, TOKENS, LOG_PROBS = range(7)  # what it is told, int64: see `find`

@@ -3,8 +3,8 @@
 import numba
 import numpy as np
 
+from engine.model.products.addresses import floats, integers
 from engine.model.products.compiling import compiled
-from engine.model.products.loops.pointers import floats, integers
 
 
 @compiled

@@ -8,11 +8,10 @@ from typing import Any
 
 import numba
 
-from engine.model.products.addresses import look
+from engine.model.products.addresses import floats, integers, look
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
 from engine.model.products.loops import between, groups, routing
-from engine.model.products.loops.pointers import floats, integers
 
 STEP = 12  # numbers of a step, of which the first says what it is:
 SHARES = 0  # address of shares, their count

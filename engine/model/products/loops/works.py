@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numba import types
 
-from engine.model.products.addresses import look
+from engine.model.products.addresses import floats, integers, look, octets, shorts, signed_octets
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.loops import (
     attending,
@@ -21,7 +21,6 @@ from engine.model.products.loops import (
     steps,
     whole_numbers,
 )
-from engine.model.products.loops.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.loops.shares import BEGIN, COLUMNS, END, MATRIX, ROWS, WIDTH, X, Y
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
