@@ -80,8 +80,11 @@ class Tools:
         if self.uv is None:
             message = say("Nobody says which package index to ask.")
             raise InputError(message, say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE))
-        # Of an empty input: the name of an empty file is another one on Windows.
-        command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", "-"]
+        # Of an empty input: the name of an empty file is another one on Windows. uv wants to know a Python, and where a
+        # computer has none, it would download one from elsewhere only to print this.
+        python = python_of(self.home) if self.home is not None else self.base or Path(sys.executable)
+        command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url"]
+        command += ["--no-python-downloads", "--python", python, "-"]
         lines = [line.split() for line in _printed(command).splitlines()]
         index = next((words[1] for words in lines if len(words) == 2 and words[0] == "--index-url"), "")
         if not index:
@@ -94,19 +97,24 @@ class Tools:
 def _printed(command: Sequence[str | Path]) -> str:
     """What a short command says on standard output; nothing where it cannot be run, or does not end."""
     try:
-        return subprocess.run(
+        done = subprocess.run(
             command,
             capture_output=True,
             text=True,
+            encoding="utf-8",
+            errors="replace",
             env=clean_environment(os.environ),
             timeout=_UV_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        ).stdout
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.warning("%s cannot be asked: %s", command[0], error)
         return ""
+    if done.returncode:
+        _log.warning("%s ended with %d: %s", command[0], done.returncode, done.stderr.strip())
+    return done.stdout
 
 
 def tools_of(parts: RuntimeParts) -> Tools:

@@ -17,7 +17,7 @@ from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.progress import Stage
 from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Tools, tools_of
-from app.system.bundle import RuntimeParts
+from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from tests.app.installation.conftest import install
 from tests.app.installation.packages import tiny_wheels
@@ -102,9 +102,13 @@ def test_copying_ends_with_the_first_error_which_keeps_its_number(
 def test_the_index_is_the_named_one_or_uvs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INDEX_VARIABLE, raising=False)
     uv = tmp_path / "uv"
-    uv.write_text("#!/bin/sh\ncat && test \"$6\" = - && echo '--index-url https://index.example/simple'\n")
+    asked = tmp_path / "asked"
+    uv.write_text(f"#!/bin/sh\ncat && echo \"$@\" > '{asked}' && echo '--index-url https://index.example/simple'\n")
     uv.chmod(0o755)
     assert Tools(uv).default_index() == "https://index.example/simple"
+    assert asked.read_text(encoding="utf-8").endswith(f" --no-python-downloads --python {sys.executable} -\n")
+    Tools(uv, home=tmp_path).default_index()
+    assert f" --python {python_of(tmp_path)} " in asked.read_text(encoding="utf-8"), "the one that the bundle carries"
     monkeypatch.setenv(INDEX_VARIABLE, "http://localhost/simple")
     assert Tools(uv).default_index() == "http://localhost/simple"
 
