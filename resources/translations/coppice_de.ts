@@ -4053,8 +4053,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/runtime/installation.py" />
-            <source>The engine's packages could not be unpacked: {reason}</source>
-            <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}</translation>
+            <source>The engine's packages could not be unpacked: {reason}.</source>
+            <translation>Die Pakete des Rechenkerns ließen sich nicht auspacken: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/installation.py" />
@@ -4070,11 +4070,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/installation/runtime/installation.py" />
             <source>Try again; the log tells more.</source>
             <translation>Versuchen Sie es noch einmal; das Protokoll sagt mehr.</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/installation.py" />
-            <source>exit code {code}</source>
-            <translation>Code {code}</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/lock.py" />
@@ -4163,13 +4158,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/runtime/tools.py" />
-            <source>The new engine does not work on this computer: {reason}</source>
-            <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}</translation>
+            <source>The new engine does not work on this computer: {reason}.</source>
+            <translation>Der neue Rechenkern arbeitet auf diesem Rechner nicht: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/tools.py" />
             <source>Try again when less is going on.</source>
             <translation>Versuchen Sie es wieder, wenn weniger los ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/installation/runtime/tools.py" />
+            <source>exit code {code}</source>
+            <translation>Code {code}</translation>
         </message>
         <message>
             <location filename="../../app/installation/runtime/tools.py" />

@@ -209,9 +209,8 @@ class Installation:
         _log.warning("Unpacking the wheels ended with %d: %s", ending.code, ending.printed)
         if any(words in ending.printed.casefold() for words in _FULL_WORDS):
             return out_of_space(self._dependencies.place.folder, self._lock.installed_bytes)
-        lines = [line.strip() for line in ending.printed.splitlines() if line.strip()]
-        why = lines[0][:300] if lines else say("exit code {code}", code=ending.code)
-        message = say("The engine's packages could not be unpacked: {reason}", reason=why)
+        reason = ending.reason([line for line in ending.printed.splitlines() if line.strip()])
+        message = say("The engine's packages could not be unpacked: {reason}.", reason=reason)
         return UnpackError(message, say("Try again; the log tells more."))
 
     def _verdict(self, error: OSError) -> tuple[Stage, CoppiceError]:

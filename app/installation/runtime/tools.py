@@ -149,6 +149,8 @@ def _copy(home: Path, folder: Path, check: Check) -> None:
 
 _LOOK_SECONDS = 0.1
 _TAIL_BYTES = 1 << 16
+_MOST_LETTERS = 300
+_LARGEST_CODE = 0xFFFF  # what is above are the faults of Windows, which are looked up in hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,13 @@ class Ending:
     code: int
     printed: str
     output: str
+
+    def reason(self, lines: Sequence[str]) -> str:
+        """Why it failed, as a part of a sentence: the first of these lines, else its code, as the system writes it."""
+        said = lines[0].strip().rstrip(".") if lines else ""
+        if said:
+            return said if len(said) <= _MOST_LETTERS else f"{said[:_MOST_LETTERS].rstrip()}…"
+        return say("exit code {code}", code=f"0x{self.code:08X}" if self.code > _LARGEST_CODE else str(self.code))
 
 
 def run_child(
@@ -259,8 +268,8 @@ def _text(answer: str) -> str:
 def _unfit(ending: Ending) -> UnfitError:
     if failure := library_failure(ending.printed):
         return UnfitError(failure.message, failure.hint)
-    last = ending.printed.splitlines()[-1][:300] if ending.printed else say("exit code {code}", code=ending.code)
-    message = say("The new engine does not work on this computer: {reason}", reason=last)
+    reason = ending.reason(ending.printed.splitlines()[-1:])
+    message = say("The new engine does not work on this computer: {reason}.", reason=reason)
     return UnfitError(message, say("Install it again, or another build."))
 
 

@@ -16,7 +16,7 @@ from app.downloads.disk import is_full
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.progress import Stage
-from app.installation.runtime.tools import INDEX_VARIABLE, InstallDependencies, Tools, tools_of
+from app.installation.runtime.tools import INDEX_VARIABLE, Ending, InstallDependencies, Tools, tools_of
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from tests.app.installation.conftest import install
@@ -131,3 +131,11 @@ def test_a_bundle_gives_its_uv_and_its_python(tmp_path: Path) -> None:
     assert tools_of(RuntimeParts(tmp_path)) == Tools(tmp_path / "uv", tmp_path / "python")
     (tmp_path / "python" / "bin" / "python3").unlink()
     assert tools_of(RuntimeParts(tmp_path)).home is None
+
+
+def test_a_program_that_failed_gives_a_reason_that_ends_no_sentence() -> None:
+    said = ["The disk is broken.", "Really."]
+    assert Ending(1, "", "").reason(said) == "The disk is broken"
+    assert Ending(1, "", "").reason(["word " * 100]).endswith("word…"), "what was cut off shows"
+    assert Ending(3, "", "").reason([]) == "exit code 3"
+    assert Ending(0xC0000005, "", "").reason([]) == "exit code 0xC0000005", "as Windows' own pages have it"
