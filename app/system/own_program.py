@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from app.system.background import Stop
 from app.system.bundle import is_frozen, root
+from engine.memory_limit import limit_own_memory
 
 Content = bytes | bytearray | memoryview
 _log = logging.getLogger(__name__)
@@ -27,16 +28,8 @@ def command(word: str, module: str) -> list[str]:
     return [sys.executable, word] if is_frozen() else [sys.executable, "-m", module]
 
 
-def limit_memory(address_bytes: int) -> None:
-    """For such a program itself, where the system can: what asks for more fails, and nothing else on the machine."""
-    if sys.platform == "linux":
-        import resource  # noqa: PLC0415
-
-        resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
-
-
 @contextmanager
-def answering(seconds: float, address_bytes: int) -> Iterator[BinaryIO]:
+def answering(seconds: float, memory_bytes: int) -> Iterator[BinaryIO]:
     """For such a program itself: yields where its answer goes; what libraries print goes nowhere.
 
     It ends after so many seconds, if nobody else ends it.
@@ -44,7 +37,7 @@ def answering(seconds: float, address_bytes: int) -> Iterator[BinaryIO]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
     nowhere = os.open(os.devnull, os.O_WRONLY)
     faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)  # from a thread that needs no Python
-    limit_memory(address_bytes)
+    limit_own_memory(memory_bytes)
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(nowhere, 1)
         yield answer

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers.models.auto import modeling_auto
 
 from engine.model.families.windowed_families import heeds_window
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import unlike_new
 
 MAPPINGS = (
@@ -417,7 +418,7 @@ def _save_thinker(family: str, folder: Path) -> Any:
     model = random_model(tiny_config(f"{family}_thinker"))
     model.save_pretrained(folder)
     path = folder / "model.safetensors"
-    save_file({f"thinker.{name}": tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    save_file({f"thinker.{name}": tensor for name, tensor in read_tensors(path).items()}, path, {"format": "pt"})
     whole = {**usual_config(family).to_dict(), "thinker_config": model.config.to_dict()}
     (folder / "config.json").write_text(json.dumps(whole, default=str), "utf-8")
     return model

@@ -11,13 +11,14 @@ from typing import Any
 import gguf
 from gguf import GGMLQuantizationType as Kind
 from gguf.gguf_writer import GGUFValue
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from tests.engine.family_models import random_model
 from tests.engine.gguf_families import permuted
 from tests.engine.gguf_files import encode, write_gguf
 from tests.engine.picture_models import TOKEN, picture_config, save_picture_model, tokenizer_of
+from tests.engine.tensor_files import read_tensors
 
 Named = tuple[str, Tensor]
 LANGUAGE = "model.language_model."
@@ -66,7 +67,7 @@ def _as_stored(folder: Path) -> None:
         config["text_config"]["use_bidirectional_attention"] = None  # as of all with embeddings for every layer
         (folder / "config.json").write_text(json.dumps(config), "utf-8")
     path = folder / "model.safetensors"
-    tensors = load_file(path)
+    tensors = read_tensors(path)
     if name := next((name for name in tensors if name.endswith("mm_soft_emb_norm.weight")), ""):
         tensors[name] = (tensors[name] + 1) - 1
         path.unlink()
@@ -118,7 +119,7 @@ def write_encoder(
     if projector:
         entries["clip.projector_type"] = GGUFValue(projector, gguf.GGUFValueType.STRING)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, 8)
-    for own, tensor in load_file(folder / "model.safetensors").items():
+    for own, tensor in read_tensors(folder / "model.safetensors").items():
         for name, made in CONVERTERS[kind](own, tensor, config):
             found = name if name.startswith(("v.", "mm.")) else names.get_name(name, (".weight", ".bias"))
             assert found, name

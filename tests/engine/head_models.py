@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedConfig
 
 from tests.engine.family_models import random_model, tiny_config
+from tests.engine.tensor_files import read_tensors
 
 FILE = "model.safetensors"
 # By model_type; {layers} are those before the head's.
@@ -62,14 +63,14 @@ def save_with_head(family: str, folder: Path, **overrides: Any) -> Path:
     head = quiet(random_model(changed(config, seed=None, **one_layer(config)), seed=1))
     beside = folder / "head"
     head.save_pretrained(beside)
-    stored = {name: tensor for name, tensor in load_file(beside / FILE).items() if not of_target(name)}
+    stored = {name: tensor for name, tensor in read_tensors(beside / FILE).items() if not of_target(name)}
     for path in beside.iterdir():
         path.unlink()
     beside.rmdir()
     stored |= entrance(stored["model.norm.weight"])
     names = {old: new.format(layers=config.num_hidden_layers) for old, new in NAMES[family].items()}
     made = {renamed(name, names): tensor.contiguous() for name, tensor in stored.items()}
-    save_file({**load_file(folder / FILE), **made}, folder / FILE, {"format": "pt"})
+    save_file({**read_tensors(folder / FILE), **made}, folder / FILE, {"format": "pt"})
     return folder
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
+
+from tests.engine.tensor_files import read_tensors
 
 DEMO = Path(__file__).parents[2] / "resources" / "models" / "demo-draft"
 TOKENIZER, EMBEDDING = "tokenizer.json", "model.embed_tokens.weight"
@@ -56,6 +58,6 @@ def _renumber(path: Path, number: dict[int, int]) -> None:
 
 
 def _cut_embedding(path: Path, rows: Sequence[int]) -> None:
-    weights = load_file(path)
+    weights = read_tensors(path)
     weights[EMBEDDING] = weights[EMBEDDING][torch.tensor(rows)].contiguous()
     save_file(weights, path, metadata={"format": "pt"})

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from tests.engine.made_once import copy_made_once
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import save_tiny_model
 
 Packed = tuple[dict[str, Tensor], Tensor]
@@ -86,7 +87,7 @@ def pack(
     The first of the two is the packed one.
     """
     shutil.copytree(plain, packed)
-    tensors = load_file(plain / FILE)
+    tensors = read_tensors(plain / FILE)
     stored, meant = dict(tensors), dict(tensors)
     for name in filter(chosen, tensors):
         parts, meaning = packer(stored.pop(name).float())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from engine.engine import load
 from engine.errors import Cancellation, ModelError
@@ -14,6 +14,7 @@ from engine.model.model_folder import EMBEDDED_MODELS
 from engine.protocol.messages import Failed, Finished, Load, Loaded
 from engine.protocol.options import LoadOptions
 from tests.engine.served import PATIENCE_SECONDS, Served
+from tests.engine.tensor_files import read_tensors
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def options(folder: Path) -> LoadOptions:
 def replace_weights(folder: Path) -> None:
     """By others of the same shapes, as an update of the model does."""
     weights, beside = folder / "model.safetensors", folder / "beside"
-    save_file({name: tensor.flip(0).contiguous() for name, tensor in load_file(weights).items()}, beside)
+    save_file({name: tensor.flip(0).contiguous() for name, tensor in read_tensors(weights).items()}, beside)
     beside.replace(weights)
 
 

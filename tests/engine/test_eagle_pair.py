@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from engine.cli import plan as command
 from engine.cli.arguments import Parser
@@ -22,6 +21,7 @@ from engine.protocol.messages import Appraise, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.eagle_heads import head_tensors, write_head
+from tests.engine.tensor_files import read_tensors
 from tests.engine.test_self_draft import loaded
 
 WIDTH, VOCABULARY = 256, 4096  # the embedded target's
@@ -110,7 +110,9 @@ def test_it_is_told_as_the_draft(beside: Beside) -> None:
     assert draft
     assert (draft.name, draft.layers) == ("fox", 1)
     assert draft.bytes == sum(
-        4 * tensor.numel() for name, tensor in load_file(beside.folder / "model.safetensors").items() if name != "d2t"
+        4 * tensor.numel()
+        for name, tensor in read_tensors(beside.folder / "model.safetensors").items()
+        if name != "d2t"
     )
 
 

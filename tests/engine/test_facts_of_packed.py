@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.errors import ModelError
@@ -20,6 +20,7 @@ from engine.protocol.options import LoadOptions
 from tests.engine.model.formats import checkpoints
 from tests.engine.model.test_facts import facts_of
 from tests.engine.packed_models import FILE
+from tests.engine.tensor_files import read_tensors
 from tests.engine.test_cli_plan import document
 
 CPU = torch.device("cpu")
@@ -86,7 +87,7 @@ UP = "model.layers.1.mlp.up_proj.weight"
     ],
 )
 def test_sizes_that_lie_are_refused(change: dict[str, Any], words: str, llama: Checkpoint, tmp_path: Path) -> None:
-    tensors = {**load_file(llama.folder / FILE), **change}
+    tensors = {**read_tensors(llama.folder / FILE), **change}
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     with pytest.raises(ModelError, match=words) as refusal:
         open_facts(edited_facts(llama, kept, tmp_path))
@@ -94,7 +95,7 @@ def test_sizes_that_lie_are_refused(change: dict[str, Any], words: str, llama: C
 
 
 def test_weights_of_another_network_are_refused(llama: Checkpoint, tmp_path: Path) -> None:
-    tensors = load_file(llama.folder / FILE)
+    tensors = read_tensors(llama.folder / FILE)
     other = {name.replace("up_proj", "other_proj"): tensor for name, tensor in tensors.items()}
     with pytest.raises(ModelError, match="as its shape asks for"):
         open_facts(edited_facts(llama, other, tmp_path))

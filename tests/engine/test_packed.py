@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.engine import load
@@ -34,6 +34,7 @@ from tests.campaigns.extent import choose
 from tests.engine.packed_models import FILE, FP8, edit_json, fp8, fp8_model, is_linear, pack, packed_model
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
+from tests.engine.tensor_files import read_tensors
 from tests.engine.test_cli_plan import document
 from tests.engine.test_cli_plan import run as plan_command
 from tests.engine.test_loading import loaded, row_by_row, shift_weights
@@ -163,7 +164,7 @@ def _ending(steps: Generator[Any, None, Any]) -> tuple[Loaded | None, Any]:
 def edited(checkpoint: Checkpoint, change: Callable[[dict[str, Tensor]], object]) -> str:
     """The checkpoint's folder, once its tensors were changed."""
     file = checkpoint.folder / FILE
-    tensors = load_file(file)
+    tensors = read_tensors(file)
     change(tensors)
     save_file(tensors, file, {"format": "pt"})
     return str(checkpoint.folder)

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError, ModelError
@@ -29,6 +29,7 @@ from engine.text.prompt import Prompt, count_tokens
 from tests.engine.family_models import random_model
 from tests.engine.head_models import save_with_head
 from tests.engine.picture_models import TOKEN, picture, picture_config, random_image, save_picture_model, tokenizer_of
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import save_tiny_model
 
 LENGTH = 14
@@ -263,9 +264,9 @@ def test_what_was_read_of_pictures_is_there_tomorrow(
 def test_heads_that_draft_read_pictures_with_their_target(tmp_path: Path, engine: Callable[..., Engine]) -> None:
     save_picture_model("qwen3_5", tmp_path / "model")
     weights = tmp_path / "model" / "model.safetensors"
-    head = load_file(save_with_head("qwen3_5_text", tmp_path / "head") / "model.safetensors")
+    head = read_tensors(save_with_head("qwen3_5_text", tmp_path / "head") / "model.safetensors")
     own = {name: tensor for name, tensor in head.items() if name.startswith("mtp.")}
-    save_file({**load_file(weights), **own}, weights, {"format": "pt"})
+    save_file({**read_tensors(weights), **own}, weights, {"format": "pt"})
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     config["text_config"]["mtp_num_hidden_layers"] = 1
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))

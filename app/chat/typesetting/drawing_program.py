@@ -18,7 +18,7 @@ from pygments.lexers import get_all_lexers, get_lexer_by_name  # type: ignore[im
 from app.chat.typesetting.drawing_process import DEADLINE_VARIABLE, READY
 from app.chat.typesetting.formula_drawing import draw
 from app.system import json_text as json
-from app.system.own_program import limit_memory
+from engine.memory_limit import limit_own_memory
 
 LONGEST_CODE = 6_000  # characters; what is longer is shown without colours
 Runs = list[tuple[int, str]]
@@ -55,7 +55,7 @@ def _known_languages() -> frozenset[str]:
 def main() -> int:
     """Answer requests until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
-    limit_memory(_MEMORY_BYTES)
+    limit_own_memory(_MEMORY_BYTES)
     # What libraries print must not stand among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)

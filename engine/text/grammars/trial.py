@@ -9,11 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from engine.errors import InputError
+from engine.memory_limit import limit_memory_of
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 
 PROGRAM = Path(__file__).with_name("trial_process.py")
+MEMORY_BYTES = 1 << 30
 SECONDS = 30.0  # where the system bounds no processor time, or has none to spare
 REMEMBERED = 64
 _ADVICE = re.compile(r"\s*Enable '\w+' option[^.]*")
@@ -54,18 +56,21 @@ class _NoVerdict(Exception):  # noqa: N818  # it says nothing of the grammar
 def _refusal(constraint: Constraint, special: str) -> str:
     """Why not, empty where nothing speaks against it. Raises `_NoVerdict`, which is not remembered."""
     request = {"kind": constraint.kind, "text": constraint.text, "special": json.loads(special)}
-    try:
-        # -P: the folder of the program holds modules of ours, which must not stand in for others.
-        ended = subprocess.run(
-            [sys.executable, "-P", str(PROGRAM)],
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-    except subprocess.TimeoutExpired:
-        raise _NoVerdict from None
-    if ended.returncode or not ended.stdout:
+    # -P: the folder of the program holds modules of ours, which must not stand in for others.
+    with subprocess.Popen(
+        [sys.executable, "-P", str(PROGRAM), str(MEMORY_BYTES)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    ) as child:
+        limit_memory_of(child.pid, MEMORY_BYTES)
+        try:
+            said, _ = child.communicate(json.dumps(request).encode(), SECONDS)
+        except subprocess.TimeoutExpired:
+            raise _NoVerdict from None
+        finally:
+            child.kill()  # it has ended, most often
+    if child.returncode or not said:
         raise _NoVerdict
-    return str(json.loads(ended.stdout)["refused"])
+    return str(json.loads(said)["refused"])

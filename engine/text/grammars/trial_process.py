@@ -2,7 +2,8 @@
 
 No limit of the library's prevents either.
 
-Started by `engine.text.grammars.trial` as a file, with nothing imported but llguidance. It reads one document of JSON,
+Started by `engine.text.grammars.trial` as a file, with the bytes that it may take; imports nothing but llguidance. It
+reads one document of JSON,
 `{"kind": ..., "text": ..., "special": {id: name}}`, and writes one: `{"refused": ...}`, empty where all is well. What
 compiles a `Constraint` in the engine stands here, too.
 """
@@ -17,7 +18,6 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from llguidance.gbnf_to_lark import any_to_lark
 
 STACK_BYTES = 1 << 20  # no thread of the engine has less
-MEMORY_BYTES = 1 << 30
 PROCESSOR_SECONDS = 4
 LONGEST = 2000
 
@@ -88,13 +88,13 @@ def refusal(request: Mapping[str, Any]) -> str:
         return str(error)[:LONGEST] or type(error).__name__
 
 
-def confine() -> None:
-    """Take no more memory and time than that, and write no core, as far as the system knows such limits."""
+def confine(memory_bytes: int) -> None:
+    """Take no more memory than this, moderate time, and write no core, as far as the system knows such limits."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415  # not on Windows
 
-    most = (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, PROCESSOR_SECONDS), (resource.RLIMIT_CORE, 0)
+    most = (resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, PROCESSOR_SECONDS), (resource.RLIMIT_CORE, 0)
     for limit, bound in most:
         try:
             resource.setrlimit(limit, (bound, bound))
@@ -104,7 +104,7 @@ def confine() -> None:
 
 def main() -> None:
     """Answer one request."""
-    confine()
+    confine(int(sys.argv[1]))
     request = json.load(sys.stdin)
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=lambda: json.dump({"refused": refusal(request)}, sys.stdout))

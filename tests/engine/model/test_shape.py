@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from engine.errors import ModelError
@@ -22,6 +22,7 @@ from tests.campaigns.extent import choose
 from tests.engine.family_models import tiny_config as family_config
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import BASE, SOME, VOCABULARY, random_model, save_tiny_model, tiny_model
 
 CPU = torch.device("cpu")
@@ -100,7 +101,7 @@ def test_a_head_stored_beside_the_embedding_it_is_tied_to_counts_once(tmp_path: 
     model = tiny_model("llama", tie_word_embeddings=True)
     model.save_pretrained(tmp_path)
     weights = tmp_path / "model.safetensors"
-    tensors = load_file(weights)
+    tensors = read_tensors(weights)
     save_file({**tensors, "lm_head.weight": tensors["model.embed_tokens.weight"].clone()}, weights, {"format": "pt"})
     assert sized(tmp_path).elements * 4 == nbytes(model) == nbytes(loaded(tmp_path).model)
 
@@ -110,7 +111,7 @@ def test_rotary_frequencies_of_old_checkpoints_are_no_weights(tmp_path: Path) ->
     model.save_pretrained(tmp_path)
     weights = tmp_path / "model.safetensors"
     old = {f"model.layers.{layer}.self_attn.rotary_emb.inv_freq": torch.ones(8) for layer in range(4)}
-    save_file({**load_file(weights), **old}, weights, {"format": "pt"})
+    save_file({**read_tensors(weights), **old}, weights, {"format": "pt"})
     assert sized(tmp_path).elements * 4 == nbytes(model)
 
 
@@ -160,7 +161,7 @@ def test_mxfp4_experts_count_as_the_numbers_they_mean(tmp_path: Path) -> None:
     model = tiny_model("gpt_oss")
     model.save_pretrained(tmp_path)
     expected = sized(tmp_path)
-    tensors = load_file(tmp_path / "model.safetensors")
+    tensors = read_tensors(tmp_path / "model.safetensors")
     for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
         experts, columns, rows = tensors.pop(name).shape
         tensors[f"{name}_blocks"] = torch.zeros(experts, rows, columns // 32, 16, dtype=torch.uint8)
@@ -179,7 +180,7 @@ def test_of_two_lists_of_layers_the_language_models_counts(tmp_path: Path) -> No
     alone = sized(tmp_path)
     weights = tmp_path / "model.safetensors"
     encoder = {f"model.vision.layers.{layer}.q_proj.weight": torch.zeros(4, 4) for layer in range(6)}
-    save_file({**load_file(weights), **encoder}, weights, {"format": "pt"})
+    save_file({**read_tensors(weights), **encoder}, weights, {"format": "pt"})
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "seeing_llama", "text_config": config}))
     both = sized(tmp_path)
@@ -192,7 +193,7 @@ def test_compressed_keys_and_values_are_counted_as_the_cache_keeps_them(tmp_path
     save_tiny_model("llama", tmp_path)
     weights = tmp_path / "model.safetensors"
     apart = ("k_proj.weight", "v_proj.weight", "q_proj.weight")
-    save_file({n: t for n, t in load_file(weights).items() if not n.endswith(apart)}, weights, {"format": "pt"})
+    save_file({n: t for n, t in read_tensors(weights).items() if not n.endswith(apart)}, weights, {"format": "pt"})
     edit_json(tmp_path / "config.json", kv_lora_rank=8, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12)
     assert sized(tmp_path).layers[0].kv_width == 8 + 8
 

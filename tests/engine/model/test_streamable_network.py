@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers.core_model_loading import MergeModulelist
 
 from engine.errors import ModelError
@@ -20,6 +20,7 @@ from engine.model.weight_loader import LazyTensor
 from tests.campaigns.extent import choose
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import SOME, save_tiny_model, tiny_model
 
 CPU = torch.device("cpu")
@@ -78,7 +79,7 @@ def test_a_head_that_is_stored_in_place_of_the_embedding_serves_as_both(tmp_path
     (tmp_path / "model.safetensors.index.json").unlink()
     tensors: dict[str, torch.Tensor] = {}
     for shard in tmp_path.glob("*.safetensors"):
-        tensors |= load_file(shard)
+        tensors |= read_tensors(shard)
         shard.unlink()
     tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
     save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
@@ -89,7 +90,7 @@ def test_a_head_that_is_stored_in_place_of_the_embedding_serves_as_both(tmp_path
 def test_a_checkpoint_of_the_bare_model_loads_without_its_prefix(tmp_path: Path) -> None:
     model = tiny_model("llama", tie_word_embeddings=True)
     model.save_pretrained(tmp_path)
-    tensors = load_file(tmp_path / "model.safetensors")
+    tensors = read_tensors(tmp_path / "model.safetensors")
     bare = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
     save_file(bare, tmp_path / "model.safetensors", {"format": "pt"})
     checkpoint = open_checkpoint(str(tmp_path))
@@ -172,7 +173,7 @@ def test_numbers_are_converted_in_pieces_as_they_would_be_at_once(
 def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
     """gpt-oss as it is published: its experts in MXFP4, two numbers a byte and a scale for every 32."""
     save_tiny_model("gpt_oss", tmp_path, dtype=torch.bfloat16)
-    tensors = load_file(tmp_path / "model.safetensors")
+    tensors = read_tensors(tmp_path / "model.safetensors")
     generator = torch.Generator().manual_seed(0)
     for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
         experts, columns, rows = tensors.pop(name).shape
@@ -209,7 +210,7 @@ def test_weights_quantised_by_others_are_refused_by_name(llama: Path, method: st
 
 
 def test_a_missing_weight_is_named(llama: Path) -> None:
-    tensors = load_file(llama / "model.safetensors")
+    tensors = read_tensors(llama / "model.safetensors")
     del tensors["model.layers.2.mlp.up_proj.weight"]
     save_file(tensors, llama / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.2\.mlp\.up_proj\.weight"):
@@ -245,7 +246,7 @@ def test_memory_that_runs_out_while_experts_are_stacked_is_no_fault_of_the_files
 
 def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
     save_tiny_model("mixtral", tmp_path)
-    tensors = load_file(tmp_path / "model.safetensors")
+    tensors = read_tensors(tmp_path / "model.safetensors")
     gone = next(name for name in tensors if ".experts.1." in name)
     del tensors[gone]
     save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})

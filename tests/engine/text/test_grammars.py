@@ -251,7 +251,7 @@ def test_a_constraint_that_was_checked_is_not_tried_again(monkeypatch: pytest.Mo
     """The server checks constraints beside the engine's work."""
     tokenizer, constraint = opened(), Constraint("regex", "checked")
     check_constraint(tokenizer, constraint)
-    monkeypatch.setattr("engine.text.grammars.trial.subprocess.run", Mock(side_effect=AssertionError("tried again")))
+    monkeypatch.setattr("engine.text.grammars.trial.subprocess.Popen", Mock(side_effect=AssertionError("tried again")))
     assert state_of_answer(tokenizer, prompt_of(tokenizer, "Well?"), constraint).is_possible
     with pytest.raises(AssertionError, match="tried again"):
         check_constraint(tokenizer, Constraint("regex", "not checked"))

@@ -25,6 +25,7 @@ from app.system import own_program
 from app.system.background import Stop
 from app.system.bundle import READ_PDF
 from app.ui.theme import LIGHT
+from engine import memory_limit
 from tests.app.chat.composer.pdfs import encrypted, packed_page, pdf_of
 
 PATIENCE_SECONDS = 60.0
@@ -138,7 +139,7 @@ def test_a_pdf_that_takes_too_long_is_given_up() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system has no such limit")
 def test_a_pdf_that_takes_too_much_memory_hurts_the_window_as_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = f"from {own_program.__name__} import limit_memory; limit_memory(256 << 20); bytearray(512 << 20)"
+    program = f"from {memory_limit.__name__} import limit_own_memory as limit; limit(256 << 20); bytearray(512 << 20)"
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, env=own_program.environment(), check=False
     )

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from tests.engine.model.formats import packers
 from tests.engine.model.formats.packers import Packer
 from tests.engine.packed_models import FILE, edit_json, is_linear
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import save_tiny_model
 
 Pair = tuple[Checkpoint, Checkpoint]
@@ -81,7 +82,7 @@ def _write(
     for place in (packed, plain):
         save_tiny_model(family, place)
     torch.manual_seed(1)
-    tensors = load_file(packed / FILE)
+    tensors = read_tensors(packed / FILE)
     stored, meant = dict(tensors), dict(tensors)
     for name in filter(is_linear, tensors):
         stem = name.removesuffix(".weight")

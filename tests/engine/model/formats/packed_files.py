@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
 from engine.model.safetensors_header import read_header
+from tests.engine.tensor_files import read_tensors
 
 LAYER = "model.layers.0.mlp.up_proj"
 
@@ -25,7 +26,7 @@ def find_in(folder: Path, packing: Mapping[str, Any], tensors: Mapping[str, Tens
 def read_parts(weight: PackedWeight) -> dict[str, Tensor]:
     """The stored tensors of a weight by their roles."""
     shard = next(iter(weight.parts.values())).shard
-    header, tensors = read_header(shard), load_file(shard)
+    header, tensors = read_header(shard), read_tensors(shard)
     names = {info: name for name, info in header.items()}
     return {role: tensors[names[info]] for role, info in weight.parts.items()}
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.model.checkpoint import open_checkpoint
@@ -13,6 +13,7 @@ from engine.model.shape import model_sizes
 from tests.engine.family_models import random_model, tiny_config
 from tests.engine.family_proof import loaded
 from tests.engine.speculation.pairs import random_prompt
+from tests.engine.tensor_files import read_tensors
 
 LEVELS = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
 GROUP = 32
@@ -41,7 +42,7 @@ def test_experts_of_four_bits_beside_matrices_of_eight_are_what_they_stand_for(t
     config.moe_intermediate_size = 64
     random_model(config).save_pretrained(packed)
     stored, meant = {}, {}
-    for name, tensor in load_file(packed / "model.safetensors").items():
+    for name, tensor in read_tensors(packed / "model.safetensors").items():
         stored[name] = meant[name] = tensor
         is_expert, is_projection = ".experts." in name, name.endswith((".wq_a.weight", ".wo_b.weight"))
         if is_expert or is_projection:

@@ -11,7 +11,6 @@ from typing import Any
 import gguf
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.errors import ModelError
@@ -22,6 +21,7 @@ from engine.model.weight_loader import LazyPacked, LazyTensor
 from engine.protocol.variants import find_projector
 from tests.engine.gguf_ollama import write_ollama
 from tests.engine.gguf_pictures import save_picture_gguf, write_encoder
+from tests.engine.tensor_files import read_tensors
 
 VOCABULARY = {
     token: number
@@ -150,7 +150,7 @@ def test_encoders_of_ollama_are_the_same(kind: str, tmp_path: Path) -> None:
     folder, path = made(kind)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     architecture, convert = OLLAMA[kind]
-    stored = load_file(folder / "model.safetensors")
+    stored = read_tensors(folder / "model.safetensors")
     tensors = dict(pair for own, tensor in stored.items() for pair in convert(own, tensor))
     entries = {**said(config), **more_of(kind, config)}
     found = contents(write_ollama(tmp_path / "model.gguf", architecture, entries, tensors), kind)

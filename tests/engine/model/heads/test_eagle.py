@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.errors import ModelError
@@ -21,6 +20,7 @@ from engine.model.shape import model_sizes
 from engine.protocol.heads import is_eagle3
 from tests.engine.eagle_heads import LAYERS, OWN, PlainHead, as_speculator, head_tensors, write_head
 from tests.engine.family_models import random_model, tiny_config
+from tests.engine.tensor_files import read_tensors
 from tests.engine.tiny_models import VOCABULARY, tiny_model
 
 TEXT = [5, 17, 3, 99, 41, 8, 77]
@@ -73,7 +73,7 @@ def path_to(node: int) -> list[int]:
 @pytest.mark.parametrize("style", [{}, {LAYER_IDS: None, "eagle_config": {LAYER_IDS: list(LAYERS)}}, as_speculator()])
 def test_every_path_of_a_tree_is_what_the_paper_says(style: dict[str, Any], target: Target, tmp_path: Path) -> None:
     folder = write_head(tmp_path / "head", **style)
-    plain = PlainHead(load_file(folder / "model.safetensors"), target.model.get_input_embeddings().weight)
+    plain = PlainHead(read_tensors(folder / "model.safetensors"), target.model.get_input_embeddings().weight)
     host, head = contexts(target, folder)
     for text in (TEXT, [*TEXT[:4], 2, 60]):  # and after a part of it was edited
         host.prefill(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.errors import ModelError
@@ -18,6 +18,7 @@ from engine.model.shape import model_sizes
 from tests.engine.head_models import FILE, edit_config, save_with_head
 from tests.engine.packed_models import fp8, is_linear, pack
 from tests.engine.resident import load_resident
+from tests.engine.tensor_files import read_tensors
 
 CPU = torch.device("cpu")
 
@@ -47,7 +48,7 @@ def test_the_head_of_a_wrapped_model_is_that_of_its_language_model(tmp_path: Pat
     wrapped = tmp_path / "wrapped"
     shutil.copytree(plain, wrapped)
     inside = {
-        name.replace("model.", "model.language_model.", 1): each for name, each in load_file(plain / FILE).items()
+        name.replace("model.", "model.language_model.", 1): each for name, each in read_tensors(plain / FILE).items()
     }
     save_file({**inside, "model.visual.a": torch.zeros(1)}, wrapped / FILE, {"format": "pt"})
     text = json.loads((plain / "config.json").read_text("utf-8"))
@@ -87,6 +88,6 @@ def test_a_head_whose_network_runs_otherwise_is_refused_in_words(older: Path, mo
 def test_a_layer_behind_the_last_one_that_is_no_head_is_none(older: Path, tmp_path: Path) -> None:
     assert has_heads(open_checkpoint(str(older)))
     shutil.copytree(older, tmp_path / "model")
-    tensors = {name: each for name, each in load_file(older / FILE).items() if "eh_proj" not in name}
+    tensors = {name: each for name, each in read_tensors(older / FILE).items() if "eh_proj" not in name}
     save_file(tensors, tmp_path / "model" / FILE, {"format": "pt"})
     assert not has_heads(open_checkpoint(str(tmp_path / "model")))
