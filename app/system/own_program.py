@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _PASSED_ON = (  # of the environment: what a Python needs to start, and nothing that is secret
     *("PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME"),
+    "USERPROFILE",  # the only place where Windows tells the home folder, which libraries ask for when they are imported
 )
 
 

@@ -17,6 +17,7 @@ from app.chat.typesetting.code_kinds import CodeText
 from app.chat.typesetting.drawing_process import DrawingProcess
 from app.chat.typesetting.formulas import Formulas, Latex
 from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
+from app.system import own_program
 
 TABS = CodeText("\t" * 1_200, "easytrieve")  # a regular expression without an end
 PATIENCE_SECONDS = 60.0
@@ -224,3 +225,12 @@ def test_a_packaged_program_starts_itself_as_this_process(monkeypatch: pytest.Mo
     assert arguments[0] == sys.executable
     monkeypatch.setattr(drawing_program, "main", lambda: 7)
     assert command.main(arguments[1:]) == 7
+
+
+def test_it_is_told_the_home_folder_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows tells that folder in the environment alone, and the library of formulas asks for it."""
+    monkeypatch.setenv("USERPROFILE", "somewhere")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    passed = own_program.environment()
+    assert passed["USERPROFILE"] == "somewhere"
+    assert "hf_secret" not in passed.values()
