@@ -258,11 +258,16 @@ def _check_content(path: Path, checks_pages: bool) -> bool:
 
 
 def _found_in_pages(connection: sqlite3.Connection) -> str:
-    """What is wrong first with any table, or ok. From version 3.44 on, SQLite looks at the full-text index as well."""
+    """What is wrong first with any table, or ok. From version 3.44 on, SQLite looks at the full-text index as well.
+
+    Where that index cannot even be opened, the check ends with an error of it; the other tables are checked without it.
+    """
     try:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except MemoryError:  # may be damage to that index; the other tables are checked without it
-        return "out of memory"
+    except text_index.ERRORS as error:
+        if not text_index.may_be_damage(error):
+            raise
+        return str(error) or "out of memory"
     return str(found)
 
 

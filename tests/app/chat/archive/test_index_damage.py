@@ -5,10 +5,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 
-from app.chat.archive import database_files, text_index
+from app.chat.archive import database_files, schema, text_index
 from app.chat.archive.schema import connect
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
@@ -66,7 +67,7 @@ def damage(path: Path, kind: str) -> None:
 
 def assert_works(store: Store, path: Path) -> None:
     """Everything is there and found, also in the next start, and the file has no page that nobody uses."""
-    assert store.set_aside is None
+    assert store.set_aside is None, store.reason
     assert {each.title for each in store.conversations()} == {"Old", "New"}
     assert [hit.conversation.id for hit in store.search("riv")] == [1]
     assert [hit.conversation.id for hit in store.search("larch")] == [2]
@@ -152,3 +153,14 @@ def test_where_memory_is_short_for_the_new_index_too_nothing_is_lost(
     store.save(NEW, [question(2, "A larch")])
     store.search("oak")
     assert_works(store, path)
+
+
+def test_an_index_that_ends_the_check_of_the_file_is_damage_to_the_index_alone() -> None:
+    """As SQLite 3.45 has it; `damage` makes it so where the tests run on such a one."""
+    error = sqlite3.OperationalError("vtable constructor failed: texts")
+    error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+    connection = Mock(execute=Mock(side_effect=error))
+    assert schema._found_in_pages(connection) == "vtable constructor failed: texts"
+    error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    with pytest.raises(sqlite3.OperationalError):
+        schema._found_in_pages(connection)

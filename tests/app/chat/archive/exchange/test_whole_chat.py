@@ -1,5 +1,6 @@
 """A chat is as it was when it comes back from a file: with every version, its folder, dates, pin and settings."""
 
+import os
 import random
 import time
 from collections.abc import Sequence
@@ -183,7 +184,8 @@ def test_of_a_file_that_is_cut_what_is_whole_comes_back_and_the_rest_is_told(
     path = tmp_path / "chats.json"
     write(path, (record, conversation), (record, conversation))
     content = path.read_bytes()
-    ends = [len(b"[\n" + ",\n".join(written_parts(record, conversation)).encode())]
+    begin = "[\n" + ",\n".join(written_parts(record, conversation))
+    ends = [len(begin.replace("\n", os.linesep).encode())]
     ends.append(content.rindex(b"]") - 1)
     wanted = tree_of(conversation)
     for length in sorted({*range(3, len(content) - 2, choose(97, 7)), *ends, *(end + 1 for end in ends)}):
