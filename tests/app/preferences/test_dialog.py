@@ -127,7 +127,7 @@ OTHERS: list[tuple[str, Any]] = [
     ("reduce_motion", True),
     ("send_key", "ctrl-return"),
     ("model_folders", ("/models",)),
-    ("prepared_folder", "/fast/prepared"),
+    ("prepared_folder", str(Path("/fast/prepared").absolute())),
     ("vram_limit_gb", 7.5),
     ("keep_texts", False),
     ("keep_limit_gb", 2.5),
