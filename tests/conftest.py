@@ -21,8 +21,8 @@ GUARD = Path(__file__).parent / "guard"
 
 # Read when Qt, torch and the hub client start, here and in every process a test starts.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-if os.name == "nt":  # without a screen Qt looks for fonts in its own folder, where none are
-    os.environ.setdefault("QT_QPA_FONTDIR", str(Path(os.environ.get("WINDIR", r"C:\Windows"), "Fonts")))
+if os.name == "nt":  # without a screen Qt looks for fonts in a folder of its own there, which it does not ship
+    os.environ.setdefault("QT_QPA_FONTDIR", str(Path(os.environ["SYSTEMROOT"], "Fonts")))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"  # tiny models: threads would only wait for each other, long on a busy machine
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -81,10 +81,15 @@ class Folders:
 
 def expanded(path: str | Path) -> Path:
     """The path with its `~` filled in; as it stands, and so no full one, where that names nobody on this computer."""
+    given = Path(path)
+    first = given.parts[0] if given.parts else ""
     try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
+        # Windows takes every name for that of a folder beside one's own home, whether there is one or not.
+        if os.name == "nt" and first.startswith("~") and first != "~" and not Path(first).expanduser().is_dir():
+            return given
+        return given.expanduser()
+    except (OSError, RuntimeError):
+        return given
 
 
 def is_file(path: Path) -> bool:

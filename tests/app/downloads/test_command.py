@@ -177,7 +177,7 @@ def test_a_kill_in_the_middle_costs_nothing(hub: Hub, begin: Begin, cache: Path)
         process = begin(REPO)
         wait_for(process, name, after)
         process.kill()
-        assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+        assert process.wait(PATIENCE_SECONDS) == (1 if os.name == "nt" else -signal.SIGKILL)
     assert (cache / "blobs" / f"{repo.etag(SHARDS[1])}.incomplete").stat().st_size == 7
     assert download_command.run([REPO], Dependencies()) == 0
     assert contents(cache / "snapshots" / repo.commit) == FILES

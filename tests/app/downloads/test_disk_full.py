@@ -1,6 +1,7 @@
 """A disk that is full, or becomes full at any byte: the download pauses, says what is missing, and loses nothing."""
 
 import errno
+import os
 import random
 from dataclasses import replace
 from io import FileIO
@@ -71,7 +72,7 @@ def test_wherever_it_ends_it_goes_on_from_there(
     assert progress.state is State.PAUSED
     assert isinstance(progress.error, OutOfSpaceError)
     assert 0 < progress.error.bytes_missing <= TOTAL
-    disk_of = next(each for each in cache.parents if each.is_mount())
+    disk_of = next(each for each in cache.parents if os.path.ismount(each))
     assert progress.message.endswith(f"are needed on the disk of {disk_of}."), "its folders would fill the line"
     assert sum(map(len, contents(cache / "blobs").values())) == room
     disk.room = TOTAL

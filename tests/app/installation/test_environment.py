@@ -1,5 +1,6 @@
 """What other programs see of the packaged window: nothing."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ def cleaned(**variables: str) -> dict[str, str]:
 
 
 def test_library_paths_are_what_they_were_before_the_bundle_started() -> None:
-    assert cleaned(LD_LIBRARY_PATH=f"{BUNDLE}:/usr/lib", LD_LIBRARY_PATH_ORIG="/cuda/lib") == {
+    assert cleaned(LD_LIBRARY_PATH=f"{BUNDLE}{os.pathsep}/usr/lib", LD_LIBRARY_PATH_ORIG="/cuda/lib") == {
         "LD_LIBRARY_PATH": "/cuda/lib"
     }
     assert cleaned(LD_LIBRARY_PATH=str(BUNDLE)) == {}
-    assert cleaned(LD_LIBRARY_PATH=f"{BUNDLE}/lib:/cuda/lib") == {"LD_LIBRARY_PATH": "/cuda/lib"}
+    assert cleaned(LD_LIBRARY_PATH=f"{BUNDLE}/lib{os.pathsep}/cuda/lib") == {"LD_LIBRARY_PATH": "/cuda/lib"}
     assert cleaned(DYLD_LIBRARY_PATH=str(BUNDLE), PATH="/bin") == {"PATH": "/bin"}
 
 
