@@ -1,3 +1,5 @@
+"""Programs that read what strangers wrote are refused more memory than they may take."""
+
 import subprocess
 import sys
 from pathlib import Path
