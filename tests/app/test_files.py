@@ -31,6 +31,7 @@ from engine.errors import InputError, ModelError
 from engine.files import Replacement, write_atomically
 from engine.gguf_header import read_beginning
 from engine.model.json_file import read_json_object
+from tests.links import needs_links
 
 APP = Path(app.__file__).parent
 WRITERS = [write_atomically, write_private, write_chosen]
@@ -68,6 +69,7 @@ def test_a_file_is_written_and_replaced(tmp_path: Path, write: Callable[[Path, b
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@needs_links
 def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "victim").write_text("somebody's")
     marks = iter(("first", "second"))
