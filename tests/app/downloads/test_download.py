@@ -36,7 +36,7 @@ def test_exactly_what_a_model_needs_arrives_in_the_cache_of_the_hubs_own_client(
     assert download.progress.state is State.DONE
     assert download.progress.path == str(folder)
     assert contents(folder) == FILES
-    assert (cache / "refs" / "main").read_text() == repo.commit
+    assert (cache / "refs" / "main").read_text("utf-8") == repo.commit
     assert {path.name for path in (cache / "blobs").iterdir()} == {repo.etag(name) for name in FILES}
     for name in FILES:
         assert (folder / name).is_symlink()
@@ -82,9 +82,9 @@ def test_a_new_version_fetches_only_what_changed_and_takes_over_when_it_is_compl
     failed = start()
     failed.run()
     assert failed.progress.state is State.FAILED
-    assert (cache / "refs" / "main").read_text() == old
+    assert (cache / "refs" / "main").read_text("utf-8") == old
     start().run()
-    assert (cache / "refs" / "main").read_text() == new.commit
+    assert (cache / "refs" / "main").read_text("utf-8") == new.commit
     assert contents(cache / "snapshots" / new.commit)[SHARDS[1]] == b"changed"
     assert contents(cache / "snapshots" / old)[SHARDS[1]] == FILES[SHARDS[1]]
     assert [each.path.rpartition("/")[2] for each in hub.requests if each.server == "cdn"] == [SHARDS[1]]
@@ -169,7 +169,7 @@ def test_a_plain_folder_gets_the_files_and_nothing_else(hub: Hub, start: Start, 
     download.run()
     assert download.progress.path == str(tmp_path / "model")
     assert contents(tmp_path / "model") == FILES | {"notes.txt": b"mine"}
-    assert (tmp_path / "elsewhere").read_text() == "mine too"
+    assert (tmp_path / "elsewhere").read_text("utf-8") == "mine too"
     assert not (tmp_path / "hf" / "hub").exists()
 
 
