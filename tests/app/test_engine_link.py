@@ -149,7 +149,11 @@ def test_a_stop_ends_an_answer_once(qtbot: QtBot, start_link: StartLink, fake_pr
 
 
 @pytest.mark.parametrize(
-    ("question", "words"), [("kill", "killed, perhaps because memory ran out"), ("exit 3", "exit code 3")]
+    ("question", "words"),
+    [
+        ("kill", "exit code 15" if os.name == "nt" else "killed, perhaps because memory ran out"),
+        ("exit 3", "exit code 3"),
+    ],
 )
 def test_a_dying_engine_fails_the_request_and_says_how(
     qtbot: QtBot, start_link: StartLink, fake_program: EngineProgram, question: str, words: str
