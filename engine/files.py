@@ -48,14 +48,18 @@ def file_state(file: Path | int) -> FileState | None:
 
 def open_ordinary(path: Path) -> BinaryIO:
     """A file of strangers to read: a pipe or a device, which may keep one waiting for ever, raises `OSError`."""
+    if os.name == "nt" and path.is_dir():  # else it were said that access is denied
+        raise _is_folder(path)
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        is_folder = stat.S_ISDIR(mode)
-        words = os.strerror(errno.EISDIR) if is_folder else NOT_ORDINARY
-        raise OSError(errno.EISDIR if is_folder else errno.EINVAL, words, str(path))
+        raise _is_folder(path) if stat.S_ISDIR(mode) else OSError(errno.EINVAL, NOT_ORDINARY, str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def _is_folder(path: Path) -> OSError:
+    return OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def is_own(state: os.stat_result) -> bool:

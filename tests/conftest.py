@@ -24,6 +24,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 if os.name == "nt":  # without a screen Qt looks for fonts in a folder of its own there, which it does not ship
     os.environ.setdefault("QT_QPA_FONTDIR", str(Path(os.environ["SYSTEMROOT"], "Fonts")))
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_SYMLINKS_WARNING"] = "1"  # its client warns of that, on Windows
 os.environ["OMP_NUM_THREADS"] = "1"  # tiny models: threads would only wait for each other, long on a busy machine
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["PYSIDE6_OPTION_LAZY"] = "0"  # as the application has it

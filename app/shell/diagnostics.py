@@ -4,7 +4,6 @@ import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import psutil
 from PySide6.QtCore import qVersion
@@ -13,7 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from app.engine.state import EngineState
 from app.settings.preferences import Preferences
 from app.settings.store import Settings
-from app.shell.faults.crash import log_excerpt
+from app.shell.faults.crash import log_excerpt, without_home
 from app.system.paths import Folders
 from engine import __version__
 from engine.protocol.messages import ModelInfo
@@ -33,9 +32,8 @@ def diagnostics(state: EngineState, settings: Settings, folders: Folders) -> str
         ("Window's log", log_excerpt(folders.application_log, folders.chats_file)),
         ("Engine's log", log_excerpt(folders.engine_log, folders.chats_file)),
     )
-    home = str(Path.home())
     text = "\n\n".join(f"## {title}\n" + "\n".join(lines) for title, lines in parts)
-    return text.replace(home, "~") + "\n"
+    return without_home(text) + "\n"
 
 
 def _versions() -> Iterator[str]:

@@ -3,6 +3,7 @@
 import functools
 import logging
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
@@ -21,6 +22,9 @@ def hang_up(stream: Any) -> None:
     """Cut a connection, httpcore's `NetworkStream`, that is being read: its thread wakes up. From any thread."""
     connection: socket.socket | None = stream.get_extra_info("socket") if stream else None
     if connection is None:
+        return
+    if sys.platform == "win32":  # who waits there for bytes is not woken up by shutting it down
+        connection.close()
         return
     try:
         # A copy of the descriptor reaches below TLS, whose state belongs to the thread that reads.

@@ -205,6 +205,10 @@ def fake_program(folders: Folders) -> EngineProgram:
 @pytest.fixture
 def engine_python(tmp_path: Path) -> Path:
     """Something to start as the engine's Python that is a fake engine: `COPPICE_ENGINE_PYTHON` names it."""
+    if os.name == "nt":
+        script = tmp_path / "engine-python.cmd"
+        script.write_text(f'@"{sys.executable}" "{FAKE_ENGINE}"\n', "mbcs")
+        return script
     script = tmp_path / "engine-python"
     script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
     script.chmod(0o755)

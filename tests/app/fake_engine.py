@@ -10,6 +10,7 @@ COPPICE_FAKE_START: `mute` ends before it connects, `protocol` speaks another ve
 import os
 import queue
 import signal
+import sys
 import threading
 from array import array
 from collections.abc import Iterator
@@ -184,7 +185,7 @@ class FakeEngine:
 
     def _misbehave(self, request: Generate, command: str, rest: str) -> Iterator[Event]:
         if command == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
         if command == "exit":
             os._exit(int(rest))
         self._deaf = command == "deaf"

@@ -60,7 +60,7 @@ def application(engine_python: Path, tmp_path: Path) -> Iterator["subprocess.Pop
 
 def engines(application: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     """The engine processes of an application that have come far enough to hold the connection."""
-    children = psutil.Process(application.pid).children()
+    children = psutil.Process(application.pid).children(recursive=True)  # of Windows' command line, there
     return [each for each in children if str(FAKE_ENGINE) in each.cmdline()]
 
 

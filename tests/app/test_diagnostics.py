@@ -1,6 +1,6 @@
 """Diagnostics: they tell what helps, and neither a token nor a word of a chat."""
 
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from unittest.mock import Mock
 
 import pytest
@@ -116,9 +116,20 @@ def test_names_in_quotes_stay_and_sentences_go() -> None:
     assert "dear" not in hide_secrets("bad prompt 'my dear diary, today'")
 
 
-def test_only_the_last_lines_and_no_home(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "home", lambda: Path("/home/somebody"))
-    folders.application_log.write_text("".join(f"INFO /home/somebody/line{n}\n" for n in range(500)))
+@pytest.mark.parametrize(
+    ("home", "written"),
+    [
+        (PurePosixPath("/home/somebody"), "/home/somebody/line"),
+        (PureWindowsPath(r"C:\Users\somebody"), r"c:\Users\somebody/line"),
+        (PureWindowsPath(r"C:\Users\somebody"), r"C:\\Users\\somebody/line"),  # as an error quotes it
+        (PureWindowsPath(r"C:\Users\somebody"), "file:///C:/Users/somebody/line"),
+    ],
+)
+def test_only_the_last_lines_and_no_home(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch, home: PurePath, written: str
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: home)
+    folders.application_log.write_text("".join(f"INFO {written}{n}\n" for n in range(500)))
     text = told(folders)
     assert "~/line499" in text
     assert "line400" not in text

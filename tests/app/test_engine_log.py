@@ -50,7 +50,7 @@ def test_a_crash_leaves_the_trace_of_its_fault(log: Path) -> None:
     if os.name == "posix":
         script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n" + script
     assert run(log, script) != 0
-    assert "in fall" in log.read_text()
+    assert "in fall" in log.read_text("utf-8")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
@@ -62,7 +62,7 @@ def test_an_engine_whose_child_still_lives_ends_all_the_same(log: Path) -> None:
     begun = time.monotonic()
     assert run(log, spawn + "import os; os.kill(os.getpid(), 9)") == -9
     assert time.monotonic() - begun < 60
-    assert "said" in log.read_text()
+    assert "said" in log.read_text("utf-8")
 
 
 def test_a_log_that_cannot_be_written_stops_no_engine(log: Path, caplog: pytest.LogCaptureFixture) -> None:

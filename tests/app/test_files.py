@@ -31,6 +31,7 @@ from engine.errors import InputError, ModelError
 from engine.files import Replacement, write_atomically
 from engine.gguf_header import read_beginning
 from engine.model.json_file import read_json_object
+from tests.links import needs_links
 
 APP = Path(app.__file__).parent
 WRITERS = [write_atomically, write_private, write_chosen]
@@ -55,7 +56,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(
         monkeypatch.setattr(Replacement, "write", refuse)
     with pytest.raises(OSError, match="No space"):
         write(file, b"new")
-    assert file.read_text() == "old"
+    assert file.read_text("utf-8") == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["notes.md"]
 
 
@@ -68,6 +69,7 @@ def test_a_file_is_written_and_replaced(tmp_path: Path, write: Callable[[Path, b
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@needs_links
 def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "victim").write_text("somebody's")
     marks = iter(("first", "second"))
@@ -76,7 +78,7 @@ def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path, monkeypat
     with pytest.raises(FileExistsError):
         write_atomically(tmp_path / "notes", b"new")
     write_atomically(tmp_path / "notes", b"new")
-    assert (tmp_path / "victim").read_text() == "somebody's"
+    assert (tmp_path / "victim").read_text("utf-8") == "somebody's"
     assert (tmp_path / "notes").read_bytes() == b"new"
 
 
@@ -195,7 +197,7 @@ def test_a_name_with_another_mark_is_somebody_else_s(tmp_path: Path) -> None:
     let_grow_old(theirs)
     write_atomically(tmp_path / "wanted.json", b"new")
     files.remove(tmp_path / "wanted.json")
-    assert theirs.read_text() == "a download"
+    assert theirs.read_text("utf-8") == "a download"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")

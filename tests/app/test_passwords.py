@@ -128,7 +128,7 @@ def test_a_copy_of_another_versions_settings_holds_no_password(tmp_path: Path) -
     settings = SettingsFile(path)
     assert settings.take_passwords() == {BARE: "s3cret", "https://me@hub": "0ther"}
     assert settings.take_passwords() == {}
-    texts = [each.read_text() for each in tmp_path.iterdir()]
+    texts = [each.read_text("utf-8") for each in tmp_path.iterdir()]
     assert len(texts) == 2
     assert not any("s3cret" in text or "0ther" in text for text in texts)
     assert all(json.loads(text)["new"] == 1 for text in texts)

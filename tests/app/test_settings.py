@@ -106,8 +106,8 @@ def test_settings_of_another_version_are_copied_and_what_only_they_have_is_kept(
     settings = SettingsFile(path)
     assert settings.current == Settings(target="/kept")
     settings.change(draft="none")
-    assert json.loads(path.with_suffix(f".v{version}.json").read_text()) == theirs
-    assert json.loads(path.read_text())["of_tomorrow"] == theirs["of_tomorrow"]
+    assert json.loads(path.with_suffix(f".v{version}.json").read_text("utf-8")) == theirs
+    assert json.loads(path.read_text("utf-8"))["of_tomorrow"] == theirs["of_tomorrow"]
     assert SettingsFile(path).current == Settings(target="/kept", draft="none")
 
 
@@ -125,6 +125,6 @@ def test_the_one_tint_of_old_is_the_one_by_origin(path: Path, theirs: dict[str, 
     settings = SettingsFile(path)
     assert settings.current.token_tint == tint
     settings.change(draft="none")
-    assert "chat_tint" not in json.loads(path.read_text())
+    assert "chat_tint" not in json.loads(path.read_text("utf-8"))
     settings.change(token_tint=TINT_OFF)
     assert SettingsFile(path).current.token_tint == TINT_OFF

@@ -202,7 +202,7 @@ SHOWING = {
 def test_no_words_are_shown_without_being_marked(place: str) -> None:
     files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).glob("*.py"))
     for file in files:
-        for call in (each for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, ast.Call)):
+        for call in (each for each in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(each, ast.Call)):
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
             bare = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             shown = [text for text in bare if any(letter.isalpha() for letter in text)] if name in SHOWING else []

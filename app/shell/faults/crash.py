@@ -54,6 +54,13 @@ def _tail(file: Path) -> list[str]:
         return [f"cannot be read: {error.strerror}"]
 
 
+def without_home(text: str) -> str:
+    """The text with `~` for the person's home folder, also as errors quote it on Windows, and as addresses have it."""
+    home = str(Path.home())
+    forms = (home, home.replace("\\", "\\\\"), home.replace("\\", "/"))
+    return re.sub("|".join(map(re.escape, forms)), "~", text, flags=re.IGNORECASE if "\\" in home else 0)
+
+
 def hide_secrets(line: str) -> str:
     """A line of a log without tokens, passwords, signatures, and whatever it quotes that is more than a name."""
     line = _QUOTED.sub(lambda found: found[0] if _NAME.fullmatch(found[0][1:-1]) else f"“{_HIDDEN}”", line)
@@ -161,11 +168,10 @@ class CrashWatch:
     def _lines(self, stack: str) -> Iterator[str]:
         yield f"Coppice {__version__} ended by a fault before {time.strftime('%Y-%m-%d %H:%M:%S')}"
         yield f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {platform.machine()}"
-        home = str(Path.home())
         yield from ("", "## Where its threads were")
-        yield from (hide_secrets(each.replace(home, "~")) for each in stack.splitlines())
+        yield from (hide_secrets(without_home(each)) for each in stack.splitlines())
         excerpt = log_excerpt(self._folders.application_log, self._folders.chats_file)
-        yield from ("", "## The last lines of its log", *(each.replace(home, "~") for each in excerpt))
+        yield from ("", "## The last lines of its log", *map(without_home, excerpt))
 
 
 def reports(folders: Folders) -> list[Path]:

@@ -176,7 +176,7 @@ def test_a_newer_lock_is_an_update(
     with qtbot.waitSignal(runtime.ended):
         runtime.install(Wanted("cpu", str(wheels)))
     lock = tmp_path / "parts" / "locks" / "cpu.json"
-    lock.write_text(lock.read_text().replace('"python": "3.11"', '"python": "3.12"'))
+    lock.write_text(lock.read_text("utf-8").replace('"python": "3.11"', '"python": "3.12"'))
     room.begin()
     assert bars(window) == [RUNTIME_NOTICE]
     page = page_of(window)

@@ -130,7 +130,7 @@ def _wait(found: Callable[[], int], process: "subprocess.Popen[bytes]", place: P
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise SilenceError(f"the application ended with {process.returncode}: {place.output.read_text()}")
+            raise SilenceError(f"the application ended with {process.returncode}: {place.output.read_text('utf-8')}")
         if value := found():
             return value
         time.sleep(0.02)

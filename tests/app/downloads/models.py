@@ -34,7 +34,7 @@ def put_up(hub: Hub, **about: object) -> Repo:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder by its name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def body_bytes(hub: Hub, name: str) -> int:

@@ -17,6 +17,7 @@ from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, SHARDS, body_bytes, contents, put_up
 from tests.campaigns.extent import choose
 from tests.hub import Hub
+from tests.links import needs_links
 
 TOTAL = sum(map(len, FILES.values()))
 
@@ -62,6 +63,7 @@ def points() -> list[int]:
 
 
 @pytest.mark.parametrize("room", points())
+@needs_links
 def test_wherever_it_ends_it_goes_on_from_there(
     hub: Hub, start: Start, cache: Path, dependencies: Dependencies, room: int
 ) -> None:

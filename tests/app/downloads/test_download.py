@@ -1,6 +1,7 @@
 """A download of a whole model: what it fetches, where it puts it, and what it says meanwhile."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,10 @@ from engine.model.model_folder import ModelFolder, find_model
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, SHARDS, UNWANTED, WEIGHTS, contents, put_up
 from tests.hub import Hub, corrupt, status
+from tests.links import needs_links
 
 
+@needs_links
 def test_exactly_what_a_model_needs_arrives_in_the_cache_of_the_hubs_own_client(
     hub: Hub, start: Start, cache: Path
 ) -> None:
@@ -33,13 +36,14 @@ def test_exactly_what_a_model_needs_arrives_in_the_cache_of_the_hubs_own_client(
     assert download.progress.state is State.DONE
     assert download.progress.path == str(folder)
     assert contents(folder) == FILES
-    assert (cache / "refs" / "main").read_text() == repo.commit
+    assert (cache / "refs" / "main").read_text("utf-8") == repo.commit
     assert {path.name for path in (cache / "blobs").iterdir()} == {repo.etag(name) for name in FILES}
     for name in FILES:
         assert (folder / name).is_symlink()
         assert (folder / name).readlink() == Path("../../blobs") / repo.etag(name)
 
 
+@needs_links
 def test_the_hubs_own_client_and_the_engine_find_it(hub: Hub, start: Start, cache: Path) -> None:
     repo = put_up(hub)
     start().run()
@@ -66,6 +70,7 @@ def test_what_the_hubs_own_client_has_is_not_fetched_again(hub: Hub, start: Star
     assert [request.path for request in hub.requests] == [f"/api/models/{REPO}/revision/main"]
 
 
+@needs_links
 def test_a_new_version_fetches_only_what_changed_and_takes_over_when_it_is_complete(
     hub: Hub, start: Start, cache: Path
 ) -> None:
@@ -77,9 +82,9 @@ def test_a_new_version_fetches_only_what_changed_and_takes_over_when_it_is_compl
     failed = start()
     failed.run()
     assert failed.progress.state is State.FAILED
-    assert (cache / "refs" / "main").read_text() == old
+    assert (cache / "refs" / "main").read_text("utf-8") == old
     start().run()
-    assert (cache / "refs" / "main").read_text() == new.commit
+    assert (cache / "refs" / "main").read_text("utf-8") == new.commit
     assert contents(cache / "snapshots" / new.commit)[SHARDS[1]] == b"changed"
     assert contents(cache / "snapshots" / old)[SHARDS[1]] == FILES[SHARDS[1]]
     assert [each.path.rpartition("/")[2] for each in hub.requests if each.server == "cdn"] == [SHARDS[1]]
@@ -94,6 +99,7 @@ def test_a_tag_and_a_commit_can_be_asked_for(hub: Hub, start: Start, cache: Path
     assert contents(cache / "refs") == {"refs/pr/7": repo.commit.encode()}
 
 
+@needs_links
 def test_files_with_the_same_content_are_fetched_once(hub: Hub, start: Start, cache: Path) -> None:
     repo = hub.add(REPO, FILES | {"special_tokens_map.json": FILES["generation_config.json"]})
     start().run()
@@ -152,6 +158,7 @@ def test_where_links_do_not_work_the_files_themselves_lie_in_the_snapshot(
     assert len(hub.requests) == 1
 
 
+@needs_links
 def test_a_plain_folder_gets_the_files_and_nothing_else(hub: Hub, start: Start, tmp_path: Path) -> None:
     put_up(hub)
     (tmp_path / "model").mkdir()
@@ -162,7 +169,7 @@ def test_a_plain_folder_gets_the_files_and_nothing_else(hub: Hub, start: Start, 
     download.run()
     assert download.progress.path == str(tmp_path / "model")
     assert contents(tmp_path / "model") == FILES | {"notes.txt": b"mine"}
-    assert (tmp_path / "elsewhere").read_text() == "mine too"
+    assert (tmp_path / "elsewhere").read_text("utf-8") == "mine too"
     assert not (tmp_path / "hf" / "hub").exists()
 
 
@@ -176,6 +183,7 @@ def test_in_a_plain_folder_only_genuine_files_are_kept(hub: Hub, start: Start, t
     assert [each.path.rpartition("/")[2] for each in hub.requests if each.server == "cdn"] == [SHARDS[0]]
 
 
+@needs_links
 def test_a_link_in_a_plain_folder_is_not_the_file_whatever_it_leads_to(hub: Hub, start: Start, tmp_path: Path) -> None:
     put_up(hub)
     (tmp_path / "model").mkdir()
@@ -205,6 +213,7 @@ def test_a_cancel_leaves_nothing_that_was_not_complete(hub: Hub, start: Start, c
     assert not cache.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="what is open cannot be renamed there")
 def test_a_file_is_kept_while_nobody_else_can_have_it_open(
     hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from app.hub.names import INDEX
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, contents, put_up
 from tests.hub import Hub, status
+from tests.links import needs_links
 
 LISTING = f"/api/models/{REPO}/revision/main"
 
@@ -163,6 +164,7 @@ def test_an_index_of_other_files_is_refused(hub: Hub, start: Start, tmp_path: Pa
     assert not contents(tmp_path)
 
 
+@needs_links
 def test_a_link_in_a_repository_is_only_its_text(hub: Hub, start: Start, cache: Path) -> None:
     """Git keeps a symbolic link as a small file that holds its target."""
     repo = hub.add(REPO, FILES | {"tokenizer_config.json": b"../../../../../etc/passwd"})

@@ -133,8 +133,8 @@ def test_a_cancel_removes_what_is_partial_and_nothing_else(hub: Hub, open_queue:
     assert left["refs/old"] == b"0" * 40
     snapshot = next((cache / "snapshots").iterdir())
     assert contents(snapshot) == {name: FILES[name] for name in FILES if name not in SHARDS}
-    blobs = {path.name for path in (cache / "blobs").iterdir()}
-    assert blobs == {path.resolve().name for path in snapshot.iterdir()}, "every blob that is left has a name"
+    named = {path.resolve().name for path in snapshot.iterdir() if path.is_symlink()}
+    assert contents(cache / "blobs").keys() == named, "every blob that is left has a name"
     queue.forget(number)
     assert queue.snapshot() == ()
 

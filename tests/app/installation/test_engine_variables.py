@@ -94,21 +94,23 @@ def test_a_real_engine_starts_without_a_secret_and_is_ended_first(
 ) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    here = int(Path("/proc/self/oom_score_adj").read_text())
+    here = int(Path("/proc/self/oom_score_adj").read_text("utf-8"))
     child = EngineChild(engine_program(tmp_path / "engine.log"))
     try:
         with child.connect() as connection:
             assert isinstance(connection.recv(), Ready)
             process = Path(f"/proc/{child.pid}")
-            seen = dict(each.partition("=")[::2] for each in (process / "environ").read_text().split("\0") if each)
+            seen = dict(
+                each.partition("=")[::2] for each in (process / "environ").read_text("utf-8").split("\0") if each
+            )
             assert not seen.keys() & SECRETS.keys()
             assert not {"secret", TOKEN} & set(seen.values())
             assert seen["PATH"] == os.environ["PATH"]
             assert {ADDRESS_VARIABLE, KEY_VARIABLE} <= seen.keys()
-            assert int((process / "oom_score_adj").read_text()) == min(1000, here + 500)
-            limits = (process / "limits").read_text().splitlines()
+            assert int((process / "oom_score_adj").read_text("utf-8")) == min(1000, here + 500)
+            limits = (process / "limits").read_text("utf-8").splitlines()
             assert next(each.split()[4:6] for each in limits if "core file" in each) == ["0", "0"]
-        assert child.end() == 0, (tmp_path / "engine.log").read_text()
+        assert child.end() == 0, (tmp_path / "engine.log").read_text("utf-8")
     finally:
         child.kill()
         child.end()
@@ -126,9 +128,9 @@ def test_a_program_that_hands_everything_on_is_not_believed(tmp_path: Path, monk
     script = f"import os, pathlib; pathlib.Path({str(said)!r}).write_text(','.join(os.environ))"
     child = EngineChild(Careless((sys.executable, "-c", script), tmp_path / "engine.log"))
     deadline = time.monotonic() + 30
-    while not said.exists() or not said.read_text():
+    while not said.exists() or not said.read_text("utf-8"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     child.end()
-    assert "PATH" in said.read_text().split(",")
-    assert "HF_TOKEN" not in said.read_text().split(",")
+    assert "PATH" in said.read_text("utf-8").split(",")
+    assert "HF_TOKEN" not in said.read_text("utf-8").split(",")

@@ -347,7 +347,7 @@ def test_a_folder_that_cannot_be_written_is_named(
 def test_what_is_wanted_outlives_the_program(dependencies: InstallDependencies) -> None:
     dependencies.place.want(Wanted("cuda", "/some/wheels", paused=True))
     assert dependencies.place.wanted() == Wanted("cuda", "/some/wheels", paused=True)
-    assert json.loads((dependencies.place.folder / "wanted.json").read_text())["build"] == "cuda"
+    assert json.loads((dependencies.place.folder / "wanted.json").read_text("utf-8"))["build"] == "cuda"
     dependencies.place.want(None)
     assert dependencies.place.wanted() is None
 

@@ -1,5 +1,6 @@
 """Tools that make a tiny runtime in no time: a script that runs this Python, and wheels unpacked beside it."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from app.downloads.disk import Check
 from app.installation.runtime.tools import Tools
 
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/../site" exec "{python}" -S "$@"\n'
+_BATCH = '@set "PYTHONPATH=%~dp0..\\site"\n@"{python}" -S %*\n'
 _UNPACK = "import sys, zipfile; [zipfile.ZipFile(each).extractall('python/site') for each in sys.argv[1:]]"
 
 
@@ -18,9 +20,10 @@ class TinyTools(Tools):
 
     def make_python(self, folder: Path, check: Check) -> Path:
         check()
-        program = folder / "bin" / "python3"
+        name, script = ("python3.cmd", _BATCH) if os.name == "nt" else ("python3", _SCRIPT)
+        program = folder / "bin" / name
         program.parent.mkdir(parents=True)
-        program.write_text(_SCRIPT.format(python=sys.executable))
+        program.write_text(script.format(python=sys.executable))
         program.chmod(0o755)
         return program
 

@@ -48,7 +48,7 @@ def test_a_fault_becomes_a_report_at_the_next_start_and_only_once(folders: Folde
     watch = CrashWatch(folders)
     report = watch.begin()
     assert report is not None
-    text = report.read_text()
+    text = report.read_text("utf-8")
     assert "in fall" in text
     assert TOKEN not in text
     watch.end()

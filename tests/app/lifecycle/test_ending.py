@@ -15,7 +15,9 @@ from app.shell.application import Ending
 from app.system.paths import ROOT, folders_below
 from tests.campaigns.extent import choose
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
+if os.name != "posix":
+    pytest.skip("signals are a matter of POSIX", allow_module_level=True)
+
 PATIENCE_MS = 60_000
 BETWEEN_MS = 20  # two signals: the first one is not awaited
 

@@ -16,7 +16,7 @@ from PySide6.QtNetwork import QLocalSocket
 from pytestqt.qtbot import QtBot
 
 from app.shell import instance as instance_module
-from app.shell.instance import Instance, is_own_peer, is_private, socket_names
+from app.shell.instance import Instance, is_own_peer, socket_names
 from app.system.paths import ROOT
 from engine.errors import InputError
 
@@ -185,7 +185,7 @@ def test_every_place_is_private_and_short(tmp_path: Path, temporary: Path) -> No
         assert names
         for each in map(Path, names):
             assert len(os.fsencode(each)) <= 103
-            assert is_private(each.parent)
+            assert instance_module.is_private(each.parent)
             assert each.parent != temporary, "never in the folder that everybody shares"
 
 
@@ -209,7 +209,7 @@ def test_a_socket_at_the_old_place_is_not_asked(
         Instance(tmp_path).hand_over("/my/secret.coppice")
     first = Instance(tmp_path)
     assert first.claim()
-    assert is_private(Path(first.name).parent)
+    assert instance_module.is_private(Path(first.name).parent)
     first.release()
 
 

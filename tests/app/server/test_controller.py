@@ -102,7 +102,7 @@ def test_the_network_is_never_served_without_a_key(
     server.set_key("secret")
     server.switch_on()
     assert orders(link) == [Serve(ServeOptions(EVERYWHERE, 8383, "secret", ("http://a.example", "*")))]
-    assert "secret" not in settings.path.read_text(), "it is in the keyring alone"
+    assert "secret" not in settings.path.read_text("utf-8"), "it is in the keyring alone"
     link.answer(Serving("http://0.0.0.0:8383"))
     assert not server.is_outdated
     server.set_key("other")
