@@ -21,6 +21,7 @@ from app.system.bundle import RuntimeParts
 from engine.errors import InputError
 from tests.app.installation.conftest import install
 from tests.app.installation.packages import tiny_wheels
+from tests.links import needs_links
 
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
@@ -54,6 +55,7 @@ def test_a_runtime_is_made_by_either(
     assert told.stdout.split() == ["300000", "bytes", *str(here.folder / "python").split()]
 
 
+@needs_links
 def test_a_carried_python_is_copied_whole_and_takes_packages(tmp_path: Path) -> None:
     home = tmp_path / "home"
     program = home / "bin" / "python3"
