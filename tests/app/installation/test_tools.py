@@ -103,8 +103,10 @@ def test_copying_ends_with_the_first_error_which_keeps_its_number(
 
 def test_the_index_is_the_named_one_or_uvs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INDEX_VARIABLE, raising=False)
-    uv = tmp_path / "uv"
-    uv.write_text("#!/bin/sh\ncat && test \"$6\" = - && echo '--index-url https://index.example/simple'\n")
+    uv = tmp_path / ("uv.cmd" if os.name == "nt" else "uv")
+    posix = "#!/bin/sh\ncat && test \"$6\" = - && echo '--index-url https://index.example/simple'\n"
+    windows = '@if not "%6" == "-" exit 1\n@echo --index-url https://index.example/simple\n'
+    uv.write_text(windows if os.name == "nt" else posix)
     uv.chmod(0o755)
     assert Tools(uv).default_index() == "https://index.example/simple"
     monkeypatch.setenv(INDEX_VARIABLE, "http://localhost/simple")
