@@ -61,7 +61,15 @@ def application(engine_python: Path, tmp_path: Path) -> Iterator["subprocess.Pop
 def engines(application: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     """The engine processes of an application that have come far enough to hold the connection."""
     children = psutil.Process(application.pid).children(recursive=True)  # of Windows' command line, there
-    return [each for each in children if str(FAKE_ENGINE) in each.cmdline()]
+    return [each for each in children if is_fake_engine(each)]
+
+
+def is_fake_engine(process: psutil.Process) -> bool:
+    """Not, where it has just begun or ended."""
+    try:
+        return str(FAKE_ENGINE) in process.cmdline() and "cmd.exe" not in process.name()
+    except psutil.Error:
+        return False
 
 
 @pytest.mark.parametrize("arguments", [["--target", ""], *choose([], [["--no-such-option"], ["stray"], ["--target"]])])

@@ -1,5 +1,7 @@
 """Whether anything may move: what a person has set, and what the system says."""
 
+import sys
+
 import pytest
 from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle
 from pytestqt.qtbot import QtBot
@@ -20,6 +22,7 @@ def test_a_person_decides(qtbot: QtBot, reduced: bool) -> None:
     assert may_move(reduced) is not reduced
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there the system is asked")
 def test_a_style_without_animations_is_believed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     style = StillStyle()
     monkeypatch.setattr(QApplication, "style", lambda: style)

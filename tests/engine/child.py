@@ -23,8 +23,10 @@ class Child:
     """An engine process and its connection."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
-        address, key = str(folder / "engine"), os.urandom(32)
-        with Listener(address, authkey=key) as listener:
+        key = os.urandom(32)
+        place = None if os.name == "nt" else str(folder / "engine")  # Windows names its pipes by itself
+        with Listener(place, authkey=key) as listener:
+            address = str(listener.address)
             environment = {**os.environ, "COPPICE_ENGINE_ADDRESS": address, "COPPICE_ENGINE_KEY": key.hex()}
             environment |= variables
             self.process = subprocess.Popen([sys.executable, "-m", "engine.process"], env=environment)

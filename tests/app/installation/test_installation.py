@@ -26,7 +26,7 @@ from app.installation.runtime.wheels import copy_checked
 from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.installation.conftest import install, with_disk
 from tests.app.installation.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
-from tests.app.installation.tiny_tools import TinyTools
+from tests.app.installation.tiny_tools import LOCK, TinyTools
 from tests.hub import corrupt, drop, status
 
 
@@ -64,7 +64,7 @@ def test_an_index_is_enough_for_a_runtime_and_nothing_is_left_beside_it(
     assert sorted(path.name for path in dependencies.place.folder.iterdir()) == [
         "active.json",
         here.folder.name,
-        "lock",
+        *LOCK,
     ]
     assert not dependencies.wheels.exists()
     assert dependencies.place.wanted() is None
@@ -315,7 +315,7 @@ def test_two_never_make_a_runtime_at_once(index: PackageIndex, dependencies: Ins
 def test_removing_leaves_nothing(index: PackageIndex, dependencies: InstallDependencies, lock: Lock) -> None:
     install(dependencies, lock)
     dependencies.place.remove()
-    assert [path.name for path in dependencies.place.folder.iterdir()] == ["lock"]
+    assert [path.name for path in dependencies.place.folder.iterdir()] == LOCK
 
 
 def test_the_disk_is_asked_before_anything_is_fetched(

@@ -28,7 +28,7 @@ from engine.errors import InputError
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.installation.conftest import install, make_dependencies, with_disk
 from tests.app.installation.packages import BLOB, TORCH, PackageIndex
-from tests.app.installation.tiny_tools import TinyTools
+from tests.app.installation.tiny_tools import LOCK, TinyTools
 from tests.campaigns.extent import choose
 from tests.hub import drop, slow, stall
 
@@ -81,7 +81,7 @@ def test_killed_at_random_moments_it_is_finished_by_the_next_start(index: Packag
     assert sorted(path.name for path in dependencies.place.folder.iterdir()) == [
         "active.json",
         here.folder.name,
-        "lock",
+        *LOCK,
     ]
     assert whole < KILLS, "no start was killed in time"
 
@@ -155,7 +155,7 @@ def test_cancelling_forgets_it_and_what_has_arrived(
     assert again.progress.stage is Stage.CANCELLED
     assert dependencies.place.wanted() is None
     assert not dependencies.wheels.exists()
-    assert [path.name for path in dependencies.place.folder.iterdir()] == ["lock"]
+    assert [path.name for path in dependencies.place.folder.iterdir()] == LOCK
 
 
 def test_a_stop_that_a_failure_overtook_is_over_when_it_is_tried_again(

@@ -21,6 +21,7 @@ from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from tests.app.installation.conftest import install
 from tests.app.installation.packages import tiny_wheels
+from tests.links import needs_links
 
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
@@ -54,6 +55,7 @@ def test_a_runtime_is_made_by_either(
     assert told.stdout.split() == ["300000", "bytes", *str(here.folder / "python").split()]
 
 
+@needs_links
 def test_a_carried_python_is_copied_whole_and_takes_packages(tmp_path: Path) -> None:
     home = tmp_path / "home"
     program = home / "bin" / "python3"
@@ -101,12 +103,13 @@ def test_copying_ends_with_the_first_error_which_keeps_its_number(
 
 def test_the_index_is_the_named_one_or_uvs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INDEX_VARIABLE, raising=False)
-    uv = tmp_path / "uv"
-    asked = tmp_path / "asked"
-    uv.write_text(f"#!/bin/sh\ncat && echo \"$@\" > '{asked}' && echo '--index-url https://index.example/simple'\n")
+    uv, asked = tmp_path / ("uv.cmd" if os.name == "nt" else "uv"), tmp_path / "asked"
+    posix = f"#!/bin/sh\ncat && echo \"$@\" > '{asked}' && echo '--index-url https://index.example/simple'\n"
+    windows = f'@echo %* > "{asked}"\n@echo --index-url https://index.example/simple\n'
+    uv.write_text(windows if os.name == "nt" else posix, encoding="utf-8")
     uv.chmod(0o755)
     assert Tools(uv).default_index() == "https://index.example/simple"
-    assert asked.read_text(encoding="utf-8").endswith(f" --no-python-downloads --python {sys.executable} -\n")
+    assert asked.read_text(encoding="utf-8").strip().endswith(f" --no-python-downloads --python {sys.executable} -")
     Tools(uv, home=tmp_path).default_index()
     assert f" --python {python_of(tmp_path)} " in asked.read_text(encoding="utf-8"), "the one that the bundle carries"
     monkeypatch.setenv(INDEX_VARIABLE, "http://localhost/simple")

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.downloads.disk import Check
 from app.installation.runtime.tools import Tools
 
+LOCK = [] if os.name == "nt" else ["lock"]  # what a lock leaves of its file
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/../site" exec "{python}" -S "$@"\n'
 _BATCH = '@set "PYTHONPATH=%~dp0..\\site"\n@"{python}" -S %*\n'
 _UNPACK = "import sys, zipfile; [zipfile.ZipFile(each).extractall('python/site') for each in sys.argv[1:]]"
