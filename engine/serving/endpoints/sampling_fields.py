@@ -78,7 +78,7 @@ class RepetitionFields(Asked):
     xtc_probability: float | None = Field(default=None, ge=0, le=1)
     xtc_threshold: float | None = Field(default=None, ge=0, le=1)
 
-    def against_repetition(self, drawn: SamplingOptions) -> SamplingOptions:
+    def against_repetition(self, sampled: SamplingOptions) -> SamplingOptions:
         """The same options with these."""
         base, breakers = self.dry_base, self.dry_sequence_breakers
         sent: dict[str, Any] = {
@@ -87,9 +87,9 @@ class RepetitionFields(Asked):
             "xtc_threshold": self.xtc_threshold,
         }
         return replace(
-            drawn,
+            sampled,
             dry_multiplier=self.dry_multiplier or 0.0,
-            dry_base=base if base is not None and base >= 1 else drawn.dry_base,
+            dry_base=base if base is not None and base >= 1 else sampled.dry_base,
             dry_sequence_breakers=SEQUENCE_BREAKERS if breakers is None else tuple(breakers),
             xtc_probability=self.xtc_probability or 0.0,
             **{name: value for name, value in sent.items() if value is not None},
@@ -133,7 +133,7 @@ class SamplingFields(RepetitionFields):
     def sampling(self, choice: int = 0) -> SamplingOptions:
         """How the tokens of one choice are drawn; every further one of a request has the next seed."""
         seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
-        drawn = SamplingOptions(
+        sampled = SamplingOptions(
             temperature=1.0 if self.temperature is None else self.temperature,
             top_p=1.0 if self.top_p is None else max(self.top_p, LEAST_TOP_P),
             top_k=max(0, self.top_k or 0),
@@ -144,7 +144,7 @@ class SamplingFields(RepetitionFields):
             bias=tuple((int(token), added) for token, added in (self.logit_bias or {}).items()),
             seed=(seed + choice) % SEEDS,
         )
-        return self.against_repetition(drawn)
+        return self.against_repetition(sampled)
 
     def options(
         self,
