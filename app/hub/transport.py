@@ -13,7 +13,7 @@ from app.hub.tokens import token_for, withheld
 from app.system.background import Stop, can_be_left
 from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from engine import __version__
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import say, sentence_of
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
@@ -140,6 +140,8 @@ class HttpClient:
                 if proxies not in self._sessions:
                     self._sessions[proxies] = self._session()
                 return self._sessions[proxies], home, url.copy_merge_params(query) if query else url
+        except InputError as error:
+            raise HubError(Reason.OFFLINE, error.message, error.hint) from error
         except (httpx2.InvalidURL, ValueError, ImportError, OSError) as error:
             raise _bad_address(error) from error
 

@@ -2,20 +2,38 @@
 
 import functools
 import logging
+import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import InputError
+from engine.protocol.sentences import say
+
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
     import ssl
+
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # in the order in which the client looks at them
 
 
 @functools.cache
 def trust() -> "ssl.SSLContext":
-    """The certificates of environment and system; reading them takes a while, so once is enough."""
+    """The certificates of environment and system; reading them takes a while, so once is enough.
+
+    Raises `InputError` where the environment names some that cannot be read.
+    """
     import httpx2  # noqa: PLC0415
 
-    return httpx2.create_ssl_context()
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        name = next((each for each in _CERTIFICATES if os.environ.get(each)), "")
+        if not name:
+            raise
+        raise InputError(
+            say("The certificates that {name} names cannot be read: {file}.", name=name, file=os.environ[name]),
+            say("Let it name a file of certificates, or remove it, and start Coppice again."),
+        ) from error
 
 
 def hang_up(stream: Any) -> None:

@@ -8811,6 +8811,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
         </message>
         <message>
+            <location filename="../../app/system/http.py" />
+            <source>Let it name a file of certificates, or remove it, and start Coppice again.</source>
+            <translation>Tragen Sie dort eine Datei mit Zertifikaten ein, oder entfernen Sie die Variable, und starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/system/http.py" />
+            <source>The certificates that {name} names cannot be read: {file}.</source>
+            <translation>Die Zertifikate, die {name} nennt, lassen sich nicht lesen: {file}.</translation>
+        </message>
+        <message>
             <location filename="../../app/system/json_text.py" />
             <source>it consists mostly of brackets</source>
             <translation>es besteht vor allem aus Klammern</translation>

@@ -15,6 +15,7 @@ from app.system.background import Stop, can_be_left
 from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from app.system.json_text import parse_json
 from engine import __version__
+from engine.errors import InputError
 from engine.protocol.sentences import say
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who asks an engine elsewhere needs it
@@ -163,8 +164,12 @@ class Wire:
 
         keep_addresses_out_of_log()
         is_encrypted = self.address.startswith("https:")
+        try:
+            verify = trust() if is_encrypted else False
+        except InputError as error:
+            raise failures.RemoteError(error.message, error.hint) from error
         return httpx2.Client(
-            verify=trust() if is_encrypted else False,
+            verify=verify,
             timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
             follow_redirects=False,
             trust_env=is_encrypted,
