@@ -60,6 +60,7 @@ def test_of_the_engine_there_is_only_what_both_use() -> None:
         "engine.files",
         "engine.gguf_header",
         "engine.kept_files",
+        "engine.memory_limit",
         "engine.protocol",
         "engine.protocol.heads",
         "engine.protocol.keeping",
