@@ -108,8 +108,16 @@ def test_nothing_is_left_of(deed: Deed, window: MainWindow, link: FakeLink, qtbo
     ask_again(window, link, qtbot)
     for _ in range(3):  # what is made once is made now
         deed(window, link, qtbot)
-    before = held()
-    for _ in range(REPEATS):
-        deed(window, link, qtbot)
-    grown = {name: count for name, count in (held() - before).items() if count >= REPEATS}
-    assert grown == {}
+    assert grown_by(lambda: deed(window, link, qtbot)) == {}
+
+
+def grown_by(deed: Callable[[], None]) -> dict[str, int]:
+    """What every deed leaves behind. A busy machine makes things late, which looks like that once, but not again."""
+    for _ in range(3):
+        before = held()
+        for _ in range(REPEATS):
+            deed()
+        grown = {name: count for name, count in (held() - before).items() if count >= REPEATS}
+        if not grown:
+            break
+    return grown
