@@ -1,4 +1,4 @@
-"""Bounds the memory of programs of ours that read what strangers wrote: what asks for more fails, and nothing else."""
+"""Bounds the memory of programs of ours that read what strangers wrote: only what asks for more fails."""
 
 import logging
 import sys
@@ -17,9 +17,10 @@ def limit_own_memory(memory_bytes: int) -> None:
 
 
 def limit_memory_of(process_id: int | None, memory_bytes: int) -> None:
-    """The same for a process that was just started, None for this one, on Windows; elsewhere it limits itself.
+    """The same on Windows for a process that was just started, or for this one, and for those that they start.
 
-    Where the system refuses, the process goes on without a limit.
+    `process_id`: None for this process. Where Windows refuses, the process goes on without a limit. On other systems a
+    program limits itself.
     """
     if sys.platform == "win32":
         try:

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 
 from engine.errors import ModelError
-from engine.memory_limit import limit_memory_of
 from engine.protocol.sentences import Amount, say
 
 SECONDS = 5.0
@@ -118,7 +117,6 @@ class TemplateRenderer:
             stdout=subprocess.PIPE,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        limit_memory_of(child.pid, self._memory_bytes)
         self._child = child
         reply, _ = _exchange(child, b"", self._memory_bytes, START_SECONDS)
         if reply is None:

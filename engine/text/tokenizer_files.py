@@ -102,7 +102,7 @@ def staged(folder: Path) -> Iterator[Path]:
         if not (stage / TEMPLATE).exists() and (folder / OF_PICTURES).is_file():
             template = _read(folder / OF_PICTURES).get("chat_template")
             if isinstance(template, str):
-                (stage / TEMPLATE).write_text(template, "utf-8")
+                (stage / TEMPLATE).write_text(template, "utf-8", newline="")  # Windows would double its line ends
         for file, kept in ((CONFIG, _of_config), (SETTINGS, _of_settings)):
             if (folder / file).is_file():
                 _write(stage / file, _read(folder / file), kept)

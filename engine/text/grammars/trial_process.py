@@ -2,10 +2,9 @@
 
 No limit of the library's prevents either.
 
-Started by `engine.text.grammars.trial` as a file, with the bytes that it may take; imports nothing but llguidance. It
-reads one document of JSON,
-`{"kind": ..., "text": ..., "special": {id: name}}`, and writes one: `{"refused": ...}`, empty where all is well. What
-compiles a `Constraint` in the engine stands here, too.
+Started by `engine.text.grammars.trial` as a file, with the bytes that it may take; it imports nothing but llguidance.
+It reads one document of JSON, `{"kind": ..., "text": ..., "special": {id: name}}`, and writes one: `{"refused": ...}`,
+empty where all is well. What compiles a `Constraint` in the engine stands here, too.
 """
 
 import json
