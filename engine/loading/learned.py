@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from engine.errors import Cancelled, CoppiceError, InputError
+from engine.loading.measurements.tree_record import TreeRecord, size_of_replay
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
-from engine.loading.tree_record import TreeRecord, size_of_replay
 from engine.own_thread import threads_allowed
 from engine.protocol.messages import Statistics
 from engine.protocol.options import GenerateOptions, SamplingOptions

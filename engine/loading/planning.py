@@ -21,7 +21,7 @@ from engine.loading.preparation import (
 )
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, own_dtype
-from engine.model.families.own_products import multiplies_with_linear
+from engine.model.families.own_modules import multiplies_with_linear
 from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of

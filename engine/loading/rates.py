@@ -11,11 +11,11 @@ from engine.loading.answered import Answered, given_by, steadied
 from engine.loading.learned import LearnedState
 from engine.loading.measurements.benchmark import draft_benchmark, machine_key, target_benchmark
 from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
+from engine.loading.measurements.tree_record import TreeRecord
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question
 from engine.loading.preparation import draft_rounds, rounds
 from engine.loading.store import cache_root
-from engine.loading.tree_record import TreeRecord
 from engine.model.device import Arithmetic, choose_device
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions

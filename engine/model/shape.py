@@ -14,10 +14,10 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.one_pass_families import carried_width
+from engine.model.families.own_modules import experts_come_alone, multiplies_all_experts
 from engine.model.families.state_families import DECAYS, HYBRID, STATE_FAMILIES, STATE_ONLY, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
-from engine.model.families.whole_experts import experts_come_alone, multiplies_all_experts
 from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.safe_config import CHOSEN, EXPERTS
 from engine.model.safetensors_header import TensorInfo

@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from engine.cli.session import Session
-from engine.loading import tree_record
-from engine.loading.tree_record import NODES, TreeRecord, _followed, _in_turns, size_of_replay
+from engine.loading.measurements import tree_record
+from engine.loading.measurements.tree_record import NODES, TreeRecord, _followed, _in_turns, size_of_replay
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Method, TreeBounds

@@ -10,8 +10,8 @@ from engine import trial
 from engine.answering import Answering
 from engine.engine import Engine, load
 from engine.errors import Cancellation, Cancelled
-from engine.loading import tree_record
 from engine.loading.loaded_pair import LoadedPair, load_pair
+from engine.loading.measurements import tree_record
 from engine.loading.pair import open_pair
 from engine.loading.rates import recall_answer, sees
 from engine.protocol.messages import ChatMessage, Event, Loaded, Loading, Prefilled

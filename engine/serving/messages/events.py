@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from engine.protocol.messages import Finished, Prefilled
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.arguments import arguments_of
 from engine.serving.event_stream import SentEvent
 from engine.serving.messages.resource import MessageResource, SaidText, SaidThinking, SaidToolUse, StopReason, usage_of
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.tools.arguments import arguments_of
 
 PING: SentEvent = {"type": "ping"}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from engine.protocol.messages import Finished, Prefilled, Statistics
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.arguments import arguments_of
 from engine.serving.event_stream import EventFormat, SentEvent, line_of
 from engine.serving.guard.errors import error_event
 from engine.serving.ollama.resource import DoneReason
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.tools.arguments import arguments_of
 
 NDJSON = "application/x-ndjson"
 

@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.loading.planning import Question, plan_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.families.whole_experts import WHOLE
+from engine.model.families.own_modules import WHOLE
 from engine.model.network import Network
 from engine.model.shape import ModelSizes, is_expert, model_sizes
 from tests.campaigns.extent import choose

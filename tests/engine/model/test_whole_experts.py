@@ -8,7 +8,7 @@ import torch
 from engine.loading.pair import mixture_of
 from engine.loading.planning import needs_of
 from engine.model.checkpoint import open_checkpoint
-from engine.model.families.whole_experts import WHOLE, multiplies_all_experts
+from engine.model.families.own_modules import WHOLE, multiplies_all_experts
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import build_streamable
 from engine.weights.streaming.experts.binding import find_experts

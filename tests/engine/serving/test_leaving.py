@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Cancellation
-from engine.loading import tree_record
+from engine.loading.measurements import tree_record
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Load, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions

@@ -19,11 +19,11 @@ from engine.protocol.reasoning import COMMON
 from engine.protocol.tools import Tool, ToolCall
 from engine.serving import question
 from engine.serving.answers import Alive, Progress, Step
-from engine.serving.arguments import NO_JSON, arguments_of
 from engine.serving.ollama.lines import LineWriter
 from engine.serving.ollama.request import OptionsField
 from engine.serving.ollama.turns import TurnField, chat_of
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.tools.arguments import NO_JSON, arguments_of
 from tests.campaigns.extent import choose
 from tests.engine.serving.conftest import PATIENCE_SECONDS, STORY, Running, Wait
 from tests.engine.serving.played_answers import PROMPT_TOKENS, answers, steps_of

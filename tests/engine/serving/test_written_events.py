@@ -18,12 +18,12 @@ from pydantic import TypeAdapter
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.serving.answers import Alive, Refused, Step
-from engine.serving.arguments import NO_JSON
 from engine.serving.messages.events import MessageWriter
 from engine.serving.responses.events import ResponseWriter
 from engine.serving.responses.request import ResponsesFields
 from engine.serving.responses.resource import begin
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.tools.arguments import NO_JSON
 from tests.campaigns.extent import choose
 from tests.engine.serving.played_answers import CACHED_TOKENS, PROMPT_TOKENS, answers, steps_of
 

@@ -40,7 +40,7 @@ from engine.model.products.units.digits import (
     SIXTEEN_SHORTS,
 )
 from engine.model.products.units.fields import byte_at
-from engine.model.products.units.prepared import OFFSETS, codes_at
+from engine.model.products.units.k_blocks import OFFSETS, codes_at
 from engine.model.products.units.sixteen import (
     SIXTEEN_NUMBERS,
     many_fused,

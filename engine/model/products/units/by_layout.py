@@ -13,7 +13,7 @@ from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.units import blocks, codes, grids, k_blocks
-from engine.model.products.units.prepared import PREPARED
+from engine.model.products.units.k_blocks import PREPARED
 from engine.model.products.vectors import bfloats, halves, numbers, signed, splat, times
 
 SHARED = PREPARED  # numbers at most that are found at once for 256 columns

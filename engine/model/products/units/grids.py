@@ -13,7 +13,6 @@ from engine.model.decoding.tables import DELTA
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
-from engine.model.products.units import prepared
 from engine.model.products.units.blocks import HIGH
 from engine.model.products.units.fields import (
     as_numbers,
@@ -30,7 +29,7 @@ from engine.model.products.units.fields import (
     triples,
     word_at,
 )
-from engine.model.products.units.prepared import Prepare, codes_at
+from engine.model.products.units.k_blocks import Prepare, codes_at, signed_by_one, signed_by_two
 from engine.model.products.vectors import fused, plus, splat, spread_half, store, times
 
 ONES = 0x0101010101010101  # one in every byte
@@ -165,12 +164,12 @@ PREPARE: dict[type, Prepare] = {
 """What is done for all 256 numbers of a block."""
 
 SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
-    layouts.Iq1S: prepared.signed_by_one,
-    layouts.Iq1M: prepared.signed_by_two,
-    layouts.Iq2Xxs: prepared.signed_by_one,
-    layouts.Iq2Xs: prepared.signed_by_two,
-    layouts.Iq2S: prepared.signed_by_two,
-    layouts.Iq3Xxs: prepared.signed_by_one,
-    layouts.Iq3S: prepared.signed_by_one,
+    layouts.Iq1S: signed_by_one,
+    layouts.Iq1M: signed_by_two,
+    layouts.Iq2Xxs: signed_by_one,
+    layouts.Iq2Xs: signed_by_two,
+    layouts.Iq2S: signed_by_two,
+    layouts.Iq3Xxs: signed_by_one,
+    layouts.Iq3S: signed_by_one,
 }
 """Units of such blocks."""

@@ -1,11 +1,18 @@
-"""Which mixtures have experts that a layer cannot be given one by one: they stream, and lie in memory, as a whole."""
+"""Layers with modules of their own: which are decoded as a whole, and whose experts cannot be had one by one."""
 
 from collections.abc import Mapping
 
+# Conv1D, whose weights lie the other way round, and FalconLinear, which adds the bias apart. By model_type.
+OWN_MODULES = frozenset({"falcon", "gpt2", "openai-gpt"})
 # By model_type: their modules are not told which experts a pass has chosen, or hold other modules than stacks.
 WHOLE = frozenset({"dbrx", "jetmoe", "llama4_text", "longcat_flash"})
 # Of these, the ones that multiply every row with all experts.
 ALL_MULTIPLIED = frozenset({"llama4_text"})
+
+
+def multiplies_with_linear(config: Mapping[str, object]) -> bool:
+    """Whether the matrices of a layer belong to torch's linear modules, which can decode them one at a time."""
+    return config.get("model_type") not in OWN_MODULES
 
 
 def experts_come_alone(config: Mapping[str, object]) -> bool:
