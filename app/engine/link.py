@@ -50,6 +50,7 @@ _log = logging.getLogger("coppice.engine")
 _UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
 _SECONDS_TO_PART = 1.0
 _MOST_EVENTS = 1000  # in one list, so that a flood cannot keep the list from being delivered
+_SECONDS_TO_GATHER = 0.02  # nor an engine that sends as fast as is read, which on a busy machine is not fast at all
 
 
 class EngineLink(QThread):
@@ -277,11 +278,14 @@ class EngineLink(QThread):
         return True
 
     def _pass_events(self, connection: "Connection[Any, Any]") -> None:
-        """Emit everything that has arrived as one list, also when the connection breaks in the middle."""
+        """Emit what has arrived as one list, also when the connection breaks in the middle."""
         events: list[Event] = []
+        deadline = time.monotonic() + _SECONDS_TO_GATHER
         try:
             while len(events) < _MOST_EVENTS and connection.poll():
                 events.append(well_formed_values(connection.recv()))
+                if time.monotonic() >= deadline:
+                    break  # what has come is shown, and commands that wait are sent
         finally:
             self._running.difference_update(each.id for each in events if isinstance(each, Finished | Failed))
             if events:

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
@@ -123,7 +124,10 @@ def test_a_pair_is_loaded_and_a_question_answered(
     assert any(isinstance(each, Loaded) for each in heard.events)
 
 
-def test_events_that_have_arrived_come_as_one_list(qtbot: QtBot, fake_program: EngineProgram) -> None:
+def test_events_that_have_arrived_come_as_one_list(
+    qtbot: QtBot, fake_program: EngineProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.engine.link._SECONDS_TO_GATHER", PATIENCE_MS / 1000)
     link = EngineLink(fake_program)
     heard = Listener(link)
     ours, theirs = Pipe()
@@ -133,6 +137,27 @@ def test_events_that_have_arrived_come_as_one_list(qtbot: QtBot, fake_program: E
     qtbot.waitUntil(lambda: bool(heard.events))
     assert heard.lists == [10]
     assert heard.text(1) == "word " * 10
+
+
+def test_an_engine_that_sends_as_fast_as_is_read_is_shown_meanwhile(
+    qtbot: QtBot, fake_program: EngineProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = EngineLink(fake_program)
+    heard = Listener(link)
+    ours, theirs = Pipe()
+    read = iter(range(10_000))
+
+    def recv() -> Event:
+        theirs.send_bytes(b"the next one")
+        time.sleep(0.005)  # as long as a token may take a small model
+        ours.recv_bytes()
+        return round_of(1, next(read), "word ")
+
+    monkeypatch.setattr(ours, "recv", recv)
+    theirs.send_bytes(b"the first one")
+    link._pass_events(ours)
+    qtbot.waitUntil(lambda: bool(heard.events))
+    assert heard.lists[0] <= 5
 
 
 def test_a_stop_ends_an_answer_once(qtbot: QtBot, start_link: StartLink, fake_program: EngineProgram) -> None:
