@@ -10,21 +10,15 @@ check     say what is there and what is missing, one line each; changes nothing
 The counterpart of packaging/bootstrap.sh, for Windows PowerShell 5.1 and PowerShell 7. Start it with
     powershell -ExecutionPolicy Bypass -File packaging\bootstrap.ps1 run
 or by a double click on packaging\bootstrap.cmd.
-.PARAMETER Command
-run, shortcut, test or check.
-.PARAMETER Arguments
-Go to the application, or to pytest.
 .NOTES
 Environment:
   PYTHON         the Python to use, 64-bit 3.11 to 3.13 (otherwise the newest that the launcher `py` knows)
   COPPICE_VENV   the virtual environment (otherwise .venv in this project)
   COPPICE_TORCH  the build of PyTorch: cpu, cuda or default (otherwise cuda where an NVIDIA card can use it, else cpu)
 #>
-[CmdletBinding(PositionalBinding = $false)]
-param(
-    [Parameter(Mandatory, Position = 0)] [ValidateSet('run', 'shortcut', 'test', 'check')] [string] $Command,
-    [Parameter(Position = 1, ValueFromRemainingArguments)] [string[]] $Arguments = @()
-)
+# No parameters: a script that has them has PowerShell's own as well, and pytest's -v, -d, -p and -o would be taken for these.
+$Command, $Arguments = $args
+$Arguments = @($Arguments | Where-Object { $null -ne $_ })
 
 Set-StrictMode -Version Latest
 $ErrorActionPreference = 'Stop'
@@ -55,6 +49,7 @@ function Stop-WithError([string] $Text) {
 
 function Test-Python([string] $Program, [string[]] $Options = @()) {
     # Whether this is a 64-bit CPython that the project runs on, with what makes environments.
+    $ErrorActionPreference = 'Continue' # PowerShell 5.1 throws what a program says on an error stream that goes nowhere
     $code = 'import ensurepip, sys, venv; raise SystemExit(not ((3, 11) <= sys.version_info < (3, 14) and sys.maxsize > 2**32))'
     try { & $Program @Options -c $code 2>$null | Out-Null } catch { return $false }
     return $LASTEXITCODE -eq 0
@@ -76,6 +71,7 @@ function Find-Python {
 function Test-Environment {
     # Whether the environment runs: the Python that it was made with may have been removed.
     if (-not ((Test-Path $python) -and (Test-Python $python))) { return $false }
+    $ErrorActionPreference = 'Continue' # as above
     try { & $python -c 'import pip' 2>$null | Out-Null } catch { return $false }
     return $LASTEXITCODE -eq 0
 }
@@ -88,12 +84,14 @@ function Get-PythonAdvice {
 function Test-Nvidia {
     $found = Get-Command nvidia-smi -ErrorAction SilentlyContinue
     if (-not $found) { return $false }
+    $ErrorActionPreference = 'Continue' # as above
     try { & $found.Source -L 2>$null | Out-Null } catch { return $false }
     return $LASTEXITCODE -eq 0
 }
 
 function Get-NvidiaTrouble {
     # Why CUDA 13 computes on no card here, where there is a driver; empty if it does. Drivers of before 2022 tell nothing.
+    $ErrorActionPreference = 'Continue' # as above
     try { $lines = @(nvidia-smi '--query-gpu=compute_cap,driver_version' '--format=csv,noheader' 2>$null) } catch { $lines = @() }
     $driver = 0
     foreach ($line in $lines) {
@@ -275,9 +273,10 @@ function Show-State {
     exit [int]$lacking
 }
 
-switch ($Command) {
+switch ("$Command") {
     'run' { Start-Coppice }
     'shortcut' { New-Shortcut }
     'test' { Invoke-Checks }
     'check' { Show-State }
+    default { Stop-WithError 'say what to do: bootstrap.ps1 run, shortcut, test or check. What these are is told at the top of the script.' }
 }

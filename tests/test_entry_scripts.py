@@ -45,6 +45,22 @@ def test_both_scripts_read_the_same_environment() -> None:
         assert f"$env:{name}" in POWERSHELL
 
 
+def test_what_pytest_is_to_get_is_not_taken_for_parameters_of_powershell() -> None:
+    """A script with a parameter that has an attribute knows -Verbose, -Debug, -PipelineVariable and others besides."""
+    code = POWERSHELL.partition("#>")[2]
+    assert not re.search(r"^(\[CmdletBinding|param\()", code, re.MULTILINE | re.IGNORECASE)
+    assert code.lstrip().splitlines()[1] == "$Command, $Arguments = $args"
+
+
+def test_a_program_that_warns_works_in_the_powershell_of_windows() -> None:
+    """Version 5.1 throws what goes to an error stream that is redirected, wherever errors stop a script."""
+    functions = re.findall(r"^function .*?^\}", POWERSHELL, re.MULTILINE | re.DOTALL)
+    quiet = [each for each in functions if "2>$null" in each]
+    assert len(quiet) == 4
+    for each in quiet:
+        assert each.index("$ErrorActionPreference = 'Continue'") < each.index("2>$null")
+
+
 def powershell_function(name: str) -> str:
     """What a function of `bootstrap.ps1` does."""
     found = re.search(rf"^function {name}\b.*?^\}}", POWERSHELL, re.MULTILINE | re.DOTALL)

@@ -65,7 +65,7 @@ $version = Get-CoppiceVersion
 $iscc = Find-Program 'ISCC.exe' @("${env:ProgramFiles(x86)}\Inno Setup 6\ISCC.exe", "$env:ProgramFiles\Inno Setup 6\ISCC.exe") `
     'Inno Setup 6 is missing: winget install JRSoftware.InnoSetup'
 if (-not $NoFreeze) {
-    $words = @($Python -split ' ')
+    $words = @(if (Test-Path $Python) { $Python } else { $Python -split ' ' }) # a path may have blanks in it
     Invoke-Program $words[0] (@($words | Select-Object -Skip 1) + (Join-Path $root 'packaging\bundle\freeze.py'))
 }
 if (-not (Test-Path (Join-Path $bundle 'coppice.exe'))) { throw "$bundle is not there" }
