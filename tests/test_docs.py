@@ -76,7 +76,7 @@ def test_a_command_of_a_page_is_complete_and_has_no_unknown_option(
     monkeypatch.chdir(tmp_path)
     for word in words:
         if re.fullmatch(r"[\w.]+\.jsonl?", word):
-            Path(word).write_text("{}")
+            Path(word).write_text("{}", encoding="utf-8")
     if program == "coppice" and words[0] == "download":
         assert download_parser().parse_args(words[1:]).repo
     else:

@@ -100,7 +100,7 @@ def test_a_log_that_can_be_written_again_goes_on(log: Path, caplog: pytest.LogCa
 
 @pytest.mark.parametrize(("script", "has_printed"), [("print('here')", True), ("", False)])
 def test_an_engine_that_printed_nothing_is_known(log: Path, script: str, has_printed: bool) -> None:
-    log.write_text("of an earlier engine\n")
+    log.write_text("of an earlier engine\n", encoding="utf-8")
     child = EngineChild(EngineProgram((sys.executable, "-S", "-c", script), log))
     with pytest.raises(BROKEN):
         child.connect().recv()

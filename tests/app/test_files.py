@@ -31,7 +31,7 @@ from engine.errors import InputError, ModelError
 from engine.files import Replacement, write_atomically
 from engine.gguf_header import read_beginning
 from engine.model.json_file import read_json_object
-from tests.links import needs_links
+from tests.links import make_link, make_pipe, needs_links
 
 APP = Path(app.__file__).parent
 WRITERS = [write_atomically, write_private, write_chosen]
@@ -74,7 +74,7 @@ def test_what_lies_where_it_is_written_is_not_followed(tmp_path: Path, monkeypat
     (tmp_path / "victim").write_text("somebody's")
     marks = iter(("first", "second"))
     monkeypatch.setattr(files, "_mark", lambda: next(marks))
-    (tmp_path / "notes.first.part").symlink_to(tmp_path / "victim")
+    make_link(tmp_path / "notes.first.part", tmp_path / "victim")
     with pytest.raises(FileExistsError):
         write_atomically(tmp_path / "notes", b"new")
     write_atomically(tmp_path / "notes", b"new")
@@ -224,7 +224,7 @@ def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
     write_chosen(tmp_path / "chosen", b"")
     (tmp_path / "shared").touch(0o666)
     (tmp_path / "shared").chmod(0o664)
-    (tmp_path / "link").symlink_to("shared")
+    make_link(tmp_path / "link", "shared")
     write_chosen(tmp_path / "link", b"new")
     assert mode(tmp_path / "private") == 0o600
     assert mode(tmp_path / "chosen") == 0o640
@@ -314,11 +314,10 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
 @pytest.mark.parametrize("name", READERS)
 def test_a_pipe_among_the_files_of_others_is_not_waited_for(name: str, tmp_path: Path) -> None:
     """An archive that was unpacked can hold one; who opens it as a file waits until somebody writes into it."""
-    os.mkfifo(tmp_path / name)
+    make_pipe(tmp_path / name)
     try:
         told = str(READERS[name](tmp_path / name))
     except (ExchangeError, InputError, ModelError, OSError) as error:
@@ -326,9 +325,8 @@ def test_a_pipe_among_the_files_of_others_is_not_waited_for(name: str, tmp_path:
     assert re.search("ordinary file|cannot be read|damaged", told)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
 def test_a_pipe_among_the_settings_of_other_programs_says_nothing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
+    make_pipe(tmp_path / "pipe")
     assert downloads_folder(tmp_path / "pipe") is pointed_folder(tmp_path / "pipe") is None
     assert named_gguf(tmp_path / "pipe", tmp_path) is None
 

@@ -79,7 +79,7 @@ def test_a_module_that_takes_long_is_waited_for_once(reading: Reading, monkeypat
     gate = threading.Event()
     monkeypatch.setattr("builtins.gate", gate, raising=False)
     first = Path(str(importlib.util.find_spec(reading.names[0]).origin))  # type: ignore[union-attr]
-    first.write_text("gate.wait()\n")
+    first.write_text("gate.wait()\n", encoding="utf-8")
     monkeypatch.setattr("app.system.imports._LONGEST_SECONDS", 0.2)
     while not reading.begun:
         reading.imports.let_go_on()

@@ -20,6 +20,7 @@ from app.hub.place import HubPlace
 from app.system.files import become_private, tighten, write_chosen
 from app.system.paths import ROOT, folders_below, portable_folder
 from tests.app.test_application import PATIENCE_MS
+from tests.links import make_link
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
@@ -105,7 +106,7 @@ def test_links_are_not_followed(umask: None, tmp_path: Path) -> None:
     ours.mkdir()
     theirs.write_text("")
     theirs.chmod(0o644)
-    (ours / "link").symlink_to(theirs)
+    make_link(ours / "link", theirs)
     tighten(ours)
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o644
     assert stat.S_IMODE(ours.stat().st_mode) == 0o700

@@ -42,29 +42,29 @@ def test_a_damaged_file_is_set_aside(path: Path, content: str) -> None:
 
 @pytest.mark.parametrize("content", [[], 5, {"target": 5}, {"generation": []}, {"generation": {"budget": True}}])
 def test_values_of_the_wrong_type_are_defaults(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
     assert SettingsFile(path).current == Settings()
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": -1}, {"top_p": 0}, {"seed": -7}, {"method": "magic"}])
 def test_values_out_of_range_are_defaults(path: Path, wrong: dict[str, object]) -> None:
-    path.write_text(json.dumps({"target": "/kept", "generation": wrong}))
+    path.write_text(json.dumps({"target": "/kept", "generation": wrong}), encoding="utf-8")
     assert SettingsFile(path).current == Settings(target="/kept")
 
 
 def test_a_folder_of_somebody_whom_this_computer_does_not_know_is_the_default(path: Path) -> None:
-    path.write_text(json.dumps({"target": "/kept", "prepared_folder": "~nobody-of-this-name/models"}))
+    path.write_text(json.dumps({"target": "/kept", "prepared_folder": "~nobody-of-this-name/models"}), encoding="utf-8")
     assert SettingsFile(path).current == Settings(target="/kept")
 
 
 def test_whole_numbers_that_no_decimal_can_hold_are_defaults(path: Path) -> None:
     content = {"target": "/kept", "vram_limit_gb": 10**400, "generation": {"temperature": -(10**400)}}
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
     assert SettingsFile(path).current == Settings(target="/kept")
 
 
 def test_unknown_names_and_whole_numbers_for_decimals_are_understood(path: Path) -> None:
-    path.write_text(json.dumps({"from_the_future": 1, "generation": {"temperature": 1, "top_k": 40}}))
+    path.write_text(json.dumps({"from_the_future": 1, "generation": {"temperature": 1, "top_k": 40}}), encoding="utf-8")
     assert SettingsFile(path).current.generation == GenerationSettings(temperature=1.0, top_k=40)
 
 
@@ -102,7 +102,7 @@ def test_the_defaults_are_legal() -> None:
 @pytest.mark.parametrize("version", [0, 7])
 def test_settings_of_another_version_are_copied_and_what_only_they_have_is_kept(path: Path, version: int) -> None:
     theirs = {"version": version, "target": "/kept", "of_tomorrow": {"a": [1]}}
-    path.write_text(json.dumps(theirs))
+    path.write_text(json.dumps(theirs), encoding="utf-8")
     settings = SettingsFile(path)
     assert settings.current == Settings(target="/kept")
     settings.change(draft="none")
@@ -121,7 +121,7 @@ def test_settings_of_another_version_are_copied_and_what_only_they_have_is_kept(
     ],
 )
 def test_the_one_tint_of_old_is_the_one_by_origin(path: Path, theirs: dict[str, object], tint: str) -> None:
-    path.write_text(json.dumps(theirs))
+    path.write_text(json.dumps(theirs), encoding="utf-8")
     settings = SettingsFile(path)
     assert settings.current.token_tint == tint
     settings.change(draft="none")

@@ -47,7 +47,7 @@ def _make(limit_bytes: int, mount: Path, membership: Path) -> Path:
 
 def _own(mount: Path, membership: Path) -> Path:
     """The folder of this process's group: of version 1's memory controller, else of version 2."""
-    lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
+    lines = [line.split(":", 2) for line in membership.read_text(encoding="utf-8").splitlines()]
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):
             return mount / "memory" / path.lstrip("/")

@@ -127,7 +127,7 @@ def as_text(found: Mapping[str, Any]) -> str:
 def machine(threads: int, weights: str, shape: str) -> dict[str, Any]:
     """What the figures are of."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": names[0] if names else platform.processor(),

@@ -177,7 +177,7 @@ class Asked:
         """
         self.setup, self._errors = setup, errors
         command = [*before, sys.executable, "-m", "tests.bench.programs", json.dumps(asdict(setup))]
-        with errors.open("w") as file:
+        with errors.open("w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True
             )

@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def _taken_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) if sys.platform == "linux" else 0
     return pages * resource.getpagesize()
 
 

@@ -88,7 +88,7 @@ def run(name: str, seeds: range, folder: Path) -> Iterator[Outcome]:
 def _run_process(name: str, seeds: range, folder: Path) -> Iterator[Outcome]:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.campaigns.faults"]
     command += ["--work", name, "--first", str(seeds.start), "--count", str(len(seeds)), "--folder", str(folder)]
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         process = subprocess.Popen(
             command, cwd=ROOT, env=_environment(folder), stdout=subprocess.PIPE, stderr=errors, text=True
         )

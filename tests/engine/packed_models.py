@@ -72,7 +72,7 @@ FP8: dict[str, tuple[Callable[[Tensor], Packed], dict[str, Any]]] = {
 
 def edit_json(path: Path, **entries: object) -> None:
     """Set entries of a JSON file."""
-    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **entries}), encoding="utf-8")
 
 
 def pack(

@@ -269,7 +269,7 @@ def test_every_command_writes_into_the_cache_that_is_named(capsys: pytest.Captur
 
 
 def with_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
 
 
 def test_a_prompt_comes_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -361,7 +361,7 @@ def test_a_stream_that_is_closed_takes_nothing(acceptance: str, redirection: str
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_an_error_that_cannot_be_written_keeps_its_exit_code() -> None:
     command = [sys.executable, "-m", "engine", "tree-shape", "--acceptance", "9.8", "--budget=4", "--max-depth=3"]
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         assert subprocess.run(command, stderr=full, check=False).returncode == 2
 
 

@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.pictures import MOST_PICTURES, Picture
 from engine.text.prompt import Prompt
+from tests.links import make_pipe
 
 RED, BLUE = b"\x89PNG red", b"\x89PNG blue!"
 URL = f"data:image/png;base64,{base64.b64encode(BLUE).decode()}"
@@ -94,9 +93,8 @@ def test_a_picture_is_not_too_long(red: Path, monkeypatch: pytest.MonkeyPatch) -
             read_messages(said(shown(url)), "chat.json", red.parent)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.png")
+    make_pipe(tmp_path / "pipe.png")
     with pytest.raises(InputError, match="Not an ordinary file"):
         read_pictures([str(tmp_path / "pipe.png")])
 
@@ -123,7 +121,7 @@ def test_bad_pictures_are_refused_before_anything_is_loaded(
     arguments: list[str], words: str, red: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(red.parent)
-    Path("chat.json").write_text(json.dumps(said(shown("http://localhost/a.png"))))
+    Path("chat.json").write_text(json.dumps(said(shown("http://localhost/a.png"))), encoding="utf-8")
     assert_refused(capsys, ["generate", *arguments, *NOWHERE], words)
 
 
@@ -146,10 +144,12 @@ def test_a_model_is_shown_them(red: Path, capsys: pytest.CaptureFixture[str], mo
     assert main(["generate", "--prompt", "What?", "--image", str(red), "--image", str(red), *few]) == 0
     assert asked == [[ChatMessage("user", "What?", pictures=(Picture(RED), Picture(RED)))]]
     monkeypatch.chdir(red.parent)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(said(shown("red.png"))).encode())))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(said(shown("red.png"))).encode()), encoding="utf-8")
+    )
     assert main(["generate", "--messages", "-", *few]) == 0
     assert asked[1] == [ChatMessage("user", "", pictures=(Picture(RED),))]
-    Path("chat.json").write_text(json.dumps(said(shown("red.png"))))
+    Path("chat.json").write_text(json.dumps(said(shown("red.png"))), encoding="utf-8")
     monkeypatch.chdir("/")
     assert main(["generate", "--messages", str(red.with_name("chat.json")), *few]) == 0
     assert asked[2] == asked[1], "beside the file, wherever one is"

@@ -42,6 +42,7 @@ from tests.engine.model.heads.test_head_context import made as made_with_head
 from tests.engine.model.state.test_hybrid_context import random_tree
 from tests.engine.test_kept_texts import CAPACITY, KINDS, NETWORKS, answered
 from tests.engine.tiny_models import tiny_network
+from tests.links import make_link
 
 MODEL, CHAT = "a" * 32, "chat 1"
 TEXT = list(range(3, 103))
@@ -280,7 +281,7 @@ def test_links_are_never_followed(llama: Network, root: Path, tmp_path: Path) ->
     (path,) = kept_text(root, llama)
     away = tmp_path / "elsewhere"
     path.rename(away)
-    path.symlink_to(away)
+    make_link(path, away)
     assert brought(root, llama) == (0, "")
     assert forget(root) == 0
     assert away.exists()
@@ -288,7 +289,7 @@ def test_links_are_never_followed(llama: Network, root: Path, tmp_path: Path) ->
     shutil.rmtree(root)
     root.mkdir()
     (tmp_path / "other").mkdir()
-    folder.symlink_to(tmp_path / "other")
+    make_link(folder, tmp_path / "other")
     context = Context(llama, CAPACITY)
     context.prefill(TEXT)
     assert not keep(disk_of(root, context), context)
@@ -329,7 +330,7 @@ def test_a_full_disk_loses_nothing(llama: Network, root: Path, monkeypatch: pyte
 
 def test_a_folder_that_cannot_be_made_is_told_of(llama: Network, root: Path) -> None:
     root.parent.mkdir(exist_ok=True)
-    root.write_text("no folder")
+    root.write_text("no folder", encoding="utf-8")
     context = Context(llama, CAPACITY)
     context.prefill(TEXT)
     disk = disk_of(root, context)

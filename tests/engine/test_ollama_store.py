@@ -21,6 +21,7 @@ from tests.engine import gguf_ollama as own
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.text.conftest import EMBEDDED
 from tests.engine.weights.test_packed_stream import resident, same
+from tests.links import make_link
 
 
 def entries(folder: Path, config: Any) -> own.Entries:
@@ -85,7 +86,7 @@ def test_a_blob_is_called_as_its_manifest_says(tmp_path: Path) -> None:
         manifest.write_text(json.dumps({"layers": layers}))
     (tmp_path / "manifests/a/a/a/broken").write_bytes(b"[" * 100_000)
     (tmp_path / "manifests/a/a/a/long").write_bytes(b" " * (2 << 20))
-    (tmp_path / "manifests/a/a/a/link").symlink_to(tmp_path / "manifests/example.org/ada/tuned/8b")
+    make_link(tmp_path / "manifests/a/a/a/link", tmp_path / "manifests/example.org/ada/tuned/8b")
     assert name_in_store(blob) == "example.org/ada/tuned:8b"
     assert name_in_store(tmp_path / "blobs" / f"sha256-{'c' * 64}") == ""
     assert name_in_store(tmp_path / "blobs" / "model.gguf") == ""

@@ -61,7 +61,9 @@ def assert_what_is_unloaded_can_be_loaded_again(child: Child) -> None:
 def assert_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:
     """Linux says in /proc what a process has mapped."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while sys.platform == "linux" and "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text():
+    while sys.platform == "linux" and "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text(
+        encoding="utf-8"
+    ):
         assert time.monotonic() < deadline, "the engine waits for a load before it imports torch"
         time.sleep(0.05)
 

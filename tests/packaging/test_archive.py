@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.links import make_link
+
 LINUX = Path(__file__).parents[2] / "packaging" / "linux"
 
 pytestmark = [
@@ -85,7 +87,7 @@ def test_a_folder_may_be_written_in_other_ways(archive: Path, home: Path, writte
 
 
 def test_an_update_goes_where_a_link_leads(archive: Path, home: Path) -> None:
-    (home / "link").symlink_to("coppice")
+    make_link(home / "link", "coppice")
     assert run(home, "sh", archive, "--to", home / "coppice").returncode == 0
     (home / "coppice" / "coppice-data").mkdir()
     assert run(home, "sh", archive, "--to", home / "link").returncode == 0

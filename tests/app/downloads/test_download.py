@@ -22,7 +22,7 @@ from engine.model.model_folder import ModelFolder, find_model
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, SHARDS, UNWANTED, WEIGHTS, contents, put_up
 from tests.hub import Hub, corrupt, status
-from tests.links import needs_links
+from tests.links import make_link, needs_links
 
 
 @needs_links
@@ -164,7 +164,7 @@ def test_a_plain_folder_gets_the_files_and_nothing_else(hub: Hub, start: Start, 
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "notes.txt").write_text("mine")
     (tmp_path / "elsewhere").write_text("mine too")
-    (tmp_path / "model" / "config.json").symlink_to(tmp_path / "elsewhere")
+    make_link(tmp_path / "model" / "config.json", tmp_path / "elsewhere")
     download = start(to=tmp_path / "model")
     download.run()
     assert download.progress.path == str(tmp_path / "model")
@@ -188,7 +188,7 @@ def test_a_link_in_a_plain_folder_is_not_the_file_whatever_it_leads_to(hub: Hub,
     put_up(hub)
     (tmp_path / "model").mkdir()
     (tmp_path / "elsewhere").write_bytes(WEIGHTS)
-    (tmp_path / "model" / SHARDS[0]).symlink_to(tmp_path / "elsewhere")
+    make_link(tmp_path / "model" / SHARDS[0], tmp_path / "elsewhere")
     start(to=tmp_path / "model").run()
     assert not (tmp_path / "model" / SHARDS[0]).is_symlink()
     assert contents(tmp_path / "model") == FILES

@@ -317,7 +317,7 @@ def test_a_journal_cannot_lead_out_of_the_cache(
     first.close()
     stored = json.loads(journal.read_bytes())
     stored["downloads"][0]["plan"]["files"][0][field] = value
-    journal.write_text(json.dumps(stored))
+    journal.write_text(json.dumps(stored), encoding="utf-8")
     second = open_queue()
     second.restore()
     assert second.snapshot() == ()

@@ -19,6 +19,7 @@ from tests.app.hub.ggufs import TAGS, TOKENS, gguf, repository
 from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached
 from tests.hub import Hub
+from tests.links import make_link
 
 __all__ = ["client", "connect", "hub"]
 
@@ -231,6 +232,6 @@ def test_the_engine_finds_a_variant_in_the_cache_and_a_blob_by_how_it_begins(
     outside = tmp_path / "outside.gguf"
     outside.write_bytes(gguf())
     opened.path.unlink()
-    opened.path.symlink_to(outside)
+    make_link(opened.path, outside)
     with pytest.raises(ModelError, match="leads out"):
         open_checkpoint("org/tiny:Q8_0")

@@ -21,7 +21,7 @@ from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from tests.app.installation.conftest import install
 from tests.app.installation.packages import tiny_wheels
-from tests.links import needs_links
+from tests.links import make_link, needs_links
 
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
@@ -62,7 +62,7 @@ def test_a_carried_python_is_copied_whole_and_takes_packages(tmp_path: Path) -> 
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho tiny\n")
     program.chmod(0o755)
-    (home / "bin" / "python").symlink_to("python3")
+    make_link(home / "bin" / "python", "python3")
     (home / "lib").mkdir()
     (home / "lib" / "EXTERNALLY-MANAGED").write_text("not here")
     copy = Tools(home=home).make_python(tmp_path / "copy", lambda: None)

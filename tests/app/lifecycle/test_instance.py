@@ -19,6 +19,7 @@ from app.shell import instance as instance_module
 from app.shell.instance import Instance, is_own_peer, socket_names
 from app.system.paths import ROOT
 from engine.errors import InputError
+from tests.links import make_link
 
 LATER = """
 import sys
@@ -37,6 +38,7 @@ import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from app.shell.instance import Instance
+from tests.links import make_link
 
 application = QCoreApplication()
 instance = Instance(Path(sys.argv[1]))
@@ -223,7 +225,7 @@ def test_a_folder_of_somebody_else_is_not_used(
     for folder in (runtime, short):
         if broken == "link":
             (tmp_path / "real").mkdir(mode=0o700, exist_ok=True)
-            folder.symlink_to(tmp_path / "real")
+            make_link(folder, tmp_path / "real")
         elif broken == "file":
             folder.write_text("")
         else:

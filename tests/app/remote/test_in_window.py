@@ -135,7 +135,7 @@ def test_from_an_address_to_an_answer(person: Person, link: FakeLink, settings: 
         window.chat.ask("And here?")
         assert link.last_question.id > asked, "numbers grow over all engines"
         window.chat.stop()
-        assert "secret" not in Path(settings.path).read_text()
+        assert "secret" not in Path(settings.path).read_text(encoding="utf-8")
         assert "secret" in str(ring.__dict__)
 
 

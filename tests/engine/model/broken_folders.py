@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.links import make_link, make_pipe
+
 Breaker = Callable[[Path], object]
 
 EMBEDDED_DRAFT = Path(__file__).parents[3] / "resources" / "models" / "demo-draft"
@@ -125,7 +127,7 @@ def _replace_weights(folder: Path, name: str, content: bytes = b"") -> None:
 def _link_outside(folder: Path, name: str) -> None:
     outside = folder.parent / f"outside-{name}"
     (folder / name).rename(outside)
-    (folder / name).symlink_to(outside)
+    make_link(folder / name, outside)
 
 
 def _make_folder(path: Path) -> None:
@@ -135,12 +137,12 @@ def _make_folder(path: Path) -> None:
 
 def _make_pipe(path: Path) -> None:
     path.unlink()
-    os.mkfifo(path)
+    make_pipe(path)
 
 
 def _make_link(path: Path, target: str) -> None:
     path.unlink()
-    path.symlink_to(target)
+    make_link(path, target)
 
 
 def _swap_offsets(folder: Path) -> None:

@@ -16,6 +16,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.model_folder import ModelRole
 from engine.model.streamable_network import build_streamable
 from tests.engine.model import broken_folders as make
+from tests.links import make_link
 
 
 def message_of(source: str | Path) -> str:
@@ -97,7 +98,7 @@ def test_links_within_the_folder_are_followed(tmp_path: Path) -> None:
     folder = make.sharded_folder(tmp_path / "linked")
     (folder / "weights").mkdir()
     (folder / make.SHARDS[0]).rename(folder / "weights" / "first")
-    (folder / make.SHARDS[0]).symlink_to(Path("weights") / "first")
+    make_link(folder / make.SHARDS[0], Path("weights") / "first")
     assert open_checkpoint(str(folder)).parameters == 10
 
 
@@ -183,7 +184,7 @@ def hub_model(cache: Path) -> Path:
     make.sharded_folder(repository / "blobs")
     snapshot.mkdir(parents=True)
     for name in ("config.json", make.INDEX, *make.SHARDS):
-        (snapshot / name).symlink_to(Path("..", "..", "blobs", name))
+        make_link(snapshot / name, Path("..", "..", "blobs", name))
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
     return snapshot
@@ -224,7 +225,7 @@ def test_a_hub_snapshot_may_not_link_out_of_its_repository(tmp_path: Path) -> No
     snapshot = hub_model(tmp_path / "cache")
     other = make.sharded_folder(tmp_path / "cache" / "models--some-org--other")
     (snapshot / make.SHARDS[0]).unlink()
-    (snapshot / make.SHARDS[0]).symlink_to(other / make.SHARDS[0])
+    make_link(snapshot / make.SHARDS[0], other / make.SHARDS[0])
     assert "leads out of its folder" in message_of(snapshot)
 
 

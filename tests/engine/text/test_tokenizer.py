@@ -19,6 +19,7 @@ from tests.campaigns.extent import choose
 from tests.engine.model.broken_folders import with_other_tokenizer
 from tests.engine.text.conftest import EMBEDDED
 from tests.engine.text.tiny_tokenizers import BUILDERS, END, TEXTS, tiny
+from tests.links import make_pipe
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -161,9 +162,9 @@ def make_folder(folder: Path) -> None:
     (folder / "tokenizer.json").mkdir()
 
 
-def make_pipe(folder: Path) -> None:
+def turn_into_pipe(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
-    os.mkfifo(folder / "tokenizer.json")
+    make_pipe(folder / "tokenizer.json")
 
 
 def bring_code(folder: Path) -> None:
@@ -193,7 +194,7 @@ SWELLING: dict[str, dict[str, Any]] = {
 BREAKERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda folder: (folder / "tokenizer.json").unlink(), "holds no tokenizer"),
     "a folder": (make_folder, "not an ordinary file"),
-    "a pipe": (make_pipe, "not an ordinary file"),
+    "a pipe": (turn_into_pipe, "not an ordinary file"),
     "empty": (lambda folder: (folder / "tokenizer.json").write_text(""), "cannot be opened"),
     "cut off": (lambda folder: os.truncate(folder / "tokenizer.json", 5000), "cannot be opened"),
     "noise": (lambda folder: (folder / "tokenizer.json").write_bytes(bytes(range(256))), "cannot be opened"),

@@ -11,6 +11,7 @@ from engine.errors import Cancellation
 from engine.weights.store.manifest import NAME, Recipe
 from engine.weights.store.prepare import PrepareProgress, Work, prepare
 from engine.weights.store.prepared_model import layer_path, open_prepared, verify
+from tests.links import make_link
 
 LAYERS = 5
 
@@ -82,4 +83,4 @@ def flip(path: Path) -> None:
 def link(path: Path) -> None:
     """Put a link to the file in its place."""
     path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
+    make_link(path, "elsewhere")

@@ -21,6 +21,7 @@ from engine.weights.store.layout import PAGE
 from tests.campaigns.extent import choose
 from tests.engine.tensor_files import read_tensors
 from tests.engine.weights.reading import assert_equal, read
+from tests.links import make_link
 
 SAMPLE = {
     "mlp.weight": torch.randn(48, 64).bfloat16(),
@@ -128,7 +129,7 @@ def test_everything_is_on_the_disk_before_the_file_has_its_name(
 def test_a_link_in_the_file_s_place_is_replaced_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
-    (tmp_path / "layer").symlink_to(elsewhere)
+    make_link(tmp_path / "layer", elsewhere)
     write_layer(tmp_path / "layer", 0, SAMPLE)
     assert not (tmp_path / "layer").is_symlink()
     assert elsewhere.read_text() == "precious"

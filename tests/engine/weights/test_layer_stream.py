@@ -29,6 +29,7 @@ from tests.engine.weights.stand_in import Computation, StandInCopyStream
 CPU = torch.device("cpu")
 PASSES = 3
 OPEN_FILES = Path("/proc/self/fd")
+needs_preadv = pytest.mark.skipif(not hasattr(os, "preadv"), reason="reads are made to fail there")
 TIERS: list[Tier] = ["device", "ram", "ssd"]
 
 
@@ -225,6 +226,7 @@ def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(
     stream.close()
 
 
+@needs_preadv
 @pytest.mark.parametrize("direct", [True, False])
 def test_short_reads_are_completed(direct: bool, llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read may return less than was asked for at any time, in pages for direct reads."""
@@ -235,6 +237,7 @@ def test_short_reads_are_completed(direct: bool, llama: Llama, monkeypatch: pyte
     stream.close()
 
 
+@needs_preadv
 def test_a_disk_that_fails_is_an_error_with_the_file_s_name(llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = llama.stream(llama.layouts, ["ssd"] * 5, disk_slots=1)
     passes(llama.context)

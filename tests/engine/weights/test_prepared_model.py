@@ -19,6 +19,7 @@ from engine.weights.store.prepared_model import (
     verify,
 )
 from tests.engine.weights.five_layers import Maker, assert_whole, finish, flip, link, run, truncate
+from tests.links import make_link
 
 
 @pytest.fixture
@@ -178,9 +179,9 @@ def test_deleting_does_not_follow_links(folder: Path, maker: Maker, tmp_path: Pa
     finish(folder, maker.work())
     elsewhere = tmp_path / "elsewhere"
     shutil.move(layer_path(folder, 0), elsewhere)
-    layer_path(folder, 0).symlink_to(elsewhere)
+    make_link(layer_path(folder, 0), elsewhere)
     door = tmp_path / "door"
-    door.symlink_to(folder)
+    make_link(door, folder)
     with pytest.raises(ModelError, match="Nothing was deleted"):
         delete_prepared(door)
     delete_prepared(folder)

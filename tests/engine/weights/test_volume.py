@@ -9,6 +9,7 @@ import pytest
 from engine.loading.measurements.rates_file import LastAnswer, RatesFile
 from engine.weights.planning.volume import volume_of
 from tests.engine.test_rates_file import RATES
+from tests.links import make_link
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="mounts of POSIX")
 
@@ -33,7 +34,7 @@ class System:
         place = str(point).replace(" ", "\\040")
         self.lines.append(LINE.format(number=2, major=8, minor=minor, point=place, kind=kind, source=device))
         if uuid:
-            (self.by_uuid / uuid).symlink_to(os.path.relpath(device, self.by_uuid))
+            make_link(self.by_uuid / uuid, os.path.relpath(device, self.by_uuid))
 
     def name(self, path: Path | None = None) -> str:
         """What the disk is called."""
@@ -87,7 +88,7 @@ def test_the_deepest_and_the_last_mount_count(tmp_path: Path) -> None:
 def test_a_link_leads_to_the_disk_that_it_points_to(tmp_path: Path) -> None:
     system = restarted(tmp_path, 1)
     system.mount("sda1", "xfs", system.disk, "there")
-    (tmp_path / "link").symlink_to(system.disk)
+    make_link(tmp_path / "link", system.disk)
     assert system.name(tmp_path / "link" / "new") == "uuid there"
 
 

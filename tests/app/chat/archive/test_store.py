@@ -1,8 +1,6 @@
 """Conversations on disk: kept, found, brought back, and safe from crashes and from strange files."""
 
-import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -280,7 +278,7 @@ def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: P
                 last = int(line)
                 if last >= wanted:
                     break
-            os.kill(writer.pid, signal.SIGKILL)
+            writer.kill()
         store = Store(path)
         assert store.set_aside is None
         assert len(store.conversations()) == identity

@@ -1,6 +1,5 @@
 """Files for a question: what is text is read, what is not is refused in words, and nothing waits for it."""
 
-import os
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -25,6 +24,7 @@ from app.system.background import Stop
 from app.system.bundle import READ_PDF
 from app.ui.theme import LIGHT
 from tests.app.chat.composer.pdfs import encrypted, packed_page, pdf_of
+from tests.links import make_pipe
 
 PATIENCE_SECONDS = 60.0
 ENDLESS = packed_page(bytes(LARGEST_PDF - 1000), "LZWDecode")  # two minutes
@@ -83,7 +83,7 @@ def test_what_is_no_text_is_refused_in_words(tmp_path: Path, content: bytes, wor
 def test_folders_pipes_and_nothing_are_refused(tmp_path: Path) -> None:
     assert "Attach the files in it" in refusal(tmp_path)
     assert "No such file" in refusal(tmp_path / "missing")
-    os.mkfifo(tmp_path / "pipe")
+    make_pipe(tmp_path / "pipe")
     assert "not an ordinary file" in refusal(tmp_path / "pipe")
 
 

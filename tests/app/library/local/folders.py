@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+from tests.links import make_link
+
 
 def write(folder: Path, files: dict[str, bytes]) -> Path:
     """A plain folder with these files."""
@@ -23,7 +25,7 @@ def cached(cache: Path, repo: str, files: dict[str, bytes], commit: str = "c" * 
         git = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
         blob = root / "blobs" / (hashlib.sha256(content) if large else git).hexdigest()
         blob.write_bytes(content)
-        (snapshot / name).symlink_to(Path("../../blobs") / blob.name)
+        make_link(snapshot / name, Path("../../blobs") / blob.name)
     if main:
         (root / "refs" / "main").write_text(commit)
     return root

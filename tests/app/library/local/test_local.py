@@ -24,6 +24,7 @@ from engine.weights.store.manifest import LayerFile, Manifest, Recipe
 from tests.app.hub.ggufs import gguf
 from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached, write
+from tests.links import make_link
 
 STOP = Stop()
 PATIENCE_SECONDS = 30
@@ -71,7 +72,7 @@ def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_p
     write(tmp_path / "lone", tiny())
     write(local_models / ".hidden", tiny())
     write(local_models / "a" / "b" / "c" / "too-deep", tiny())
-    (local_models / "loop").symlink_to(local_models)
+    make_link(local_models / "loop", local_models)
     models = found(tmp_path / "none", local_models, tmp_path / "lone", tmp_path / "missing")
     assert set(models) == {"one", "two", "lone"}
     assert models["one"].source == str(local_models / "owner" / "one")
@@ -270,7 +271,7 @@ def test_a_place_that_was_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> 
 
 def test_only_a_folder_itself_is_deleted(tmp_path: Path) -> None:
     write(tmp_path / "model", tiny())
-    (tmp_path / "link").symlink_to(tmp_path / "model")
+    make_link(tmp_path / "link", tmp_path / "model")
     for path in (tmp_path / "link", tmp_path / "model" / "config.json", tmp_path / "missing", Path("/")):
         with pytest.raises(CoppiceError, match="not a folder"):
             Removals().remove(path, to_trash=False)

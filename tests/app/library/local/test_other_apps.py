@@ -13,6 +13,7 @@ from app.library.local.verification import verify_model
 from app.system.background import Stop
 from tests.app.hub.ggufs import gguf
 from tests.app.library.local.folders import write
+from tests.links import make_link
 
 STOP = Stop()
 
@@ -100,14 +101,14 @@ def test_a_manifest_that_leads_elsewhere_is_no_model(digest: str, tmp_path: Path
 def test_a_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
     secret = write(tmp_path / "elsewhere", {"Secret-Q8_0.gguf": gguf()})
     store = write(tmp_path / "store" / "org" / "repo", {})
-    (store / "Secret-Q8_0.gguf").symlink_to(secret / "Secret-Q8_0.gguf")
-    (tmp_path / "store" / "org" / "all").symlink_to(secret)
+    make_link(store / "Secret-Q8_0.gguf", secret / "Secret-Q8_0.gguf")
+    make_link(tmp_path / "store" / "org" / "all", secret)
     assert found(Store(Home.LM_STUDIO, tmp_path / "store")) == {}
     blobs = write(tmp_path / "ollama" / "blobs", {})
     made = manifest(tmp_path / "ollama", "registry.ollama.ai/library/tiny/8b", WEIGHTS)
     (blob,) = blobs.iterdir()
     blob.unlink()
-    blob.symlink_to(secret / "Secret-Q8_0.gguf")
+    make_link(blob, secret / "Secret-Q8_0.gguf")
     assert found(Store(Home.OLLAMA, tmp_path / "ollama")) == {}
     assert made.is_file()
 

@@ -22,6 +22,7 @@ from tests.app.hub.repositories import REST, safetensors, shapes, tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, appraised, put_up
 from tests.hub import Hub, stall
+from tests.links import make_link
 
 
 @pytest.fixture
@@ -276,7 +277,7 @@ def test_a_damaged_file_is_fetched_again_where_the_cache_is_behind_a_link(
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     cache.parent.mkdir(parents=True, exist_ok=True)
-    cache.symlink_to(tmp_path / "elsewhere")
+    make_link(cache, tmp_path / "elsewhere")
     root = cached(cache, "org/kept", tiny())
     put_up(hub, "org/kept", 10**9)
     blob = next(root.rglob("model.safetensors")).resolve()

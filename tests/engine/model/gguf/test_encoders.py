@@ -22,6 +22,7 @@ from engine.protocol.variants import find_projector
 from tests.engine.gguf_ollama import write_ollama
 from tests.engine.gguf_pictures import save_picture_gguf, write_encoder
 from tests.engine.tensor_files import read_tensors
+from tests.links import make_link
 
 VOCABULARY = {
     token: number
@@ -234,7 +235,7 @@ def test_a_file_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     model = beside(tmp_path, "tiny.gguf", made("gemma3")[1])
     (tmp_path / "mmproj-F16.gguf").write_bytes(b"GGUF")
     (tmp_path / "mmproj-BF16.gguf").mkdir()
-    (tmp_path / "mmproj-F32.gguf").symlink_to(made("gemma3")[1].parent / "mmproj-F16.gguf")  # it leads out
+    make_link(tmp_path / "mmproj-F32.gguf", made("gemma3")[1].parent / "mmproj-F16.gguf")  # it leads out
     assert open_checkpoint(str(model)).encoder is None
 
 

@@ -24,6 +24,7 @@ from tests.campaigns.extent import choose
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, STRING, U16, RawFile, entry, strings, tensor, text
 from tests.engine.tiny_models import VOCABULARY, tiny_model
+from tests.links import make_link
 
 DEMO = Path(__file__).parents[4] / "resources" / "models" / "demo-draft"
 MUTATIONS = choose(120, 300)
@@ -228,6 +229,6 @@ def test_several_models_in_a_folder_must_be_told_apart(tmp_path: Path) -> None:
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
-    (folder / "x.gguf").symlink_to(RawFile().write(tmp_path / "x.gguf"))
+    make_link(folder / "x.gguf", RawFile().write(tmp_path / "x.gguf"))
     with pytest.raises(ModelError, match="leads out of its folder"):
         open_checkpoint(str(folder / "x.gguf"))

@@ -10,6 +10,7 @@ from engine.errors import ModelError
 from engine.model.model_folder import ModelFolder
 from engine.model.pictures.processors import Reads, open_processor, read_settings
 from tests.engine.picture_models import TOKEN, image_processor, random_image, save_picture_model, tokenizer_of
+from tests.links import make_link
 
 
 def opened(folder: Path, kind: str, **changes: Any) -> Reads:
@@ -80,7 +81,7 @@ def test_settings_are_not_read_through_a_link_that_leads_out(tmp_path: Path) -> 
     folder.mkdir()
     save_picture_model("qwen3_vl", folder)
     (folder / "preprocessor_config.json").rename(other)
-    (folder / "preprocessor_config.json").symlink_to(other)
+    make_link(folder / "preprocessor_config.json", other)
     with pytest.raises(ModelError, match="leads out"):
         read_settings(ModelFolder(folder), "model")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.model.products import compiling
+from tests.links import make_link
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,7 @@ def test_code_in_a_folder_that_somebody_else_made_is_not_run(
     assert folder
     if is_link:
         folder.rename(tmp_path / "elsewhere")
-        folder.symlink_to(tmp_path / "elsewhere")
+        make_link(folder, tmp_path / "elsewhere")
     else:
         monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     compiling.kept_folder.cache_clear()

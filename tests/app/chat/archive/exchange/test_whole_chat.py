@@ -77,7 +77,9 @@ def tree_of(conversation: Conversation, messages: Sequence[Message] = ()) -> Any
 
 
 def write(path: Path, *chats: tuple[ConversationRecord, Conversation]) -> None:
-    path.write_text("[\n" + ",\n".join(each for chat in chats for each in written_parts(*chat)) + "\n]\n")
+    path.write_text(
+        "[\n" + ",\n".join(each for chat in chats for each in written_parts(*chat)) + "\n]\n", encoding="utf-8"
+    )
 
 
 def imported(path: Path, folder: Path) -> tuple[Importing, list[ConversationRecord], list[Conversation]]:
