@@ -215,10 +215,10 @@ class ComparisonSession(QObject):
         self._leave()
 
     def _on_path_changed(self, *_: object) -> None:
-        """Another version may be shown, or there is one more, or an answer has grown; or it stands in no version."""
+        """Another version may be shown, or there is one more, or an answer has grown; or the answer is gone."""
         if self._answer is None:
             return
-        if self._answer.parent not in (each.id for each in self._chat.conversation.messages):
+        if self._answer.id not in (each.id for each in self._versions()):
             self._leave()
         elif not self._chat.is_answering:
             self._list()
@@ -271,13 +271,22 @@ class ComparisonSession(QObject):
             return []
         return [(number, side) for number, side in enumerate(self.sides) if side.is_running]
 
+    def _shown(self) -> Message | None:
+        """The answer to the same question that the chat shows; None where the chat does not show that question."""
+        assert self._answer is not None
+        parent = self._answer.parent
+        return next((each for each in self._chat.conversation.messages if each.parent == parent), None)
+
+    def _versions(self) -> tuple[Message, ...]:
+        """All answers to the question that are left; a person may have deleted the one that is compared."""
+        shown = self._shown()
+        return () if shown is None else self._chat.conversation.versions(shown.id)
+
     def _list(self) -> None:
         assert self._answer is not None
-        versions = self._chat.conversation.versions(self._answer.id)
-        path = {each.id for each in self._chat.conversation.messages}
-        shown = next((each.id for each in versions if each.id in path), self._answer.id)
+        versions, shown = self._versions(), self._shown()
         self._answer = next(each for each in versions if each.id == self._answer.id)
-        self.candidates = candidates_for(versions, shown, self._engine.answerer)
+        self.candidates = candidates_for(versions, shown.id if shown else self._answer.id, self._engine.answerer)
 
     def _known(self, candidate: Candidate) -> Transcript | None:
         """What was written for it before, here or for the figures in Telemetry."""

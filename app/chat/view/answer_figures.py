@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QCursor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
@@ -32,6 +32,7 @@ _ENDINGS = {
 
 _BAR = QSize(260, 10)
 _SWATCH = 10
+_GAP = 6  # between the figures and their popup
 _EXACT_SECONDS = 10.0  # from there on nobody asks for tenths
 _LONGEST_NAME = 40  # characters of a model's name among the figures
 
@@ -132,10 +133,12 @@ class FiguresRow(QWidget):
         self.popup: TimePopup | None = None
         self._row = FlowLayout(self, gap=14, line_gap=2)
         self._labels: list[QLabel] = []
+        self._behind: list[QWidget] = []
 
     def put_behind(self, widget: QWidget) -> None:
         """Have it stand behind the last figure, without the popup."""
         self._row.addWidget(widget)
+        self._behind.append(widget)
         widget.installEventFilter(self)
 
     @property
@@ -183,7 +186,8 @@ class FiguresRow(QWidget):
     def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802
         """Open the popup that says where the time went."""
         super().enterEvent(event)
-        self._open()
+        if self._is_over_figures(event.position().toPoint()):
+            self._open()
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
         """Close the popup."""
@@ -194,9 +198,14 @@ class FiguresRow(QWidget):
         """Over what stands behind the figures there is no popup."""
         if event.type() == QEvent.Type.Enter:
             self._close()
-        elif event.type() == QEvent.Type.Leave and self.rect().contains(self.mapFromGlobal(QCursor.pos())):
+        elif event.type() == QEvent.Type.Leave and self._is_over_figures(self.mapFromGlobal(QCursor.pos())):
             self._open()
         return False
+
+    def _is_over_figures(self, place: QPoint) -> bool:
+        """Whoever comes to what stands behind the figures comes to the row first."""
+        behind = (each.geometry() for each in self._behind if each.isVisible())
+        return self.rect().contains(place) and not any(each.contains(place) for each in behind)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802
         """Close the popup."""
@@ -226,7 +235,7 @@ class FiguresRow(QWidget):
         if self.popup is None and self._statistics is not None and self._statistics.seconds.decode:
             answerer = self._message.answerer if self._message else ""
             self.popup = TimePopup(plausible(self._statistics), self._colors, self, answerer)
-            self.popup.show_above(self.mapToGlobal(QPoint(0, -6)))
+            self.popup.show_beside(self)
 
     def _close(self) -> None:
         if self.popup is not None:
@@ -291,7 +300,7 @@ class TimePopup(QFrame):
 
     def __init__(self, statistics: Statistics, colors: Colors, parent: QWidget, answerer: str = "") -> None:
         """`answerer`: the models that wrote the answer; empty where they are not known."""
-        super().__init__(parent, Qt.WindowType.ToolTip)
+        super().__init__(parent, Qt.WindowType.ToolTip | Qt.WindowType.WindowTransparentForInput)
         self.setObjectName("popover")
         self.parts = parts_of(statistics.seconds, colors)
         column = QVBoxLayout(self)
@@ -310,10 +319,16 @@ class TimePopup(QFrame):
         """Everything it says, for tests and screen readers."""
         return " · ".join(each.text() for each in self.findChildren(QLabel) if each.text())
 
-    def show_above(self, place: QPoint) -> None:
-        """Show it with its lower left corner there, in global coordinates."""
+    def show_beside(self, row: QWidget) -> None:
+        """Show it above the figures, or below where no room is above.
+
+        It is never over them: it would take the mouse from them, be closed for that, and opened again, without an end.
+        """
         self.adjustSize()
-        self.move(place.x(), max(0, place.y() - self.height()))
+        figures, screen = QRect(row.mapToGlobal(QPoint(0, 0)), row.size()), row.screen().availableGeometry()
+        above = figures.top() - _GAP - self.height()
+        left = max(screen.left(), min(figures.left(), screen.right() + 1 - self.width()))
+        self.move(left, above if above >= screen.top() else figures.bottom() + 1 + _GAP)
         self.show()
 
     def _rows(self) -> QGridLayout:

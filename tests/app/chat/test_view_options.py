@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QCursor, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -139,3 +139,16 @@ def test_the_figures_say_where_the_time_went(view: ConversationView) -> None:
     assert figures.popup.text.endswith("N.")
     QTest.keyClick(figures, Qt.Key.Key_Escape)
     assert figures.popup is None
+
+
+@pytest.mark.parametrize("place", [QPoint(-50, 20), QPoint(100, 400), QPoint(760, 700)])
+def test_the_popup_of_the_figures_is_never_over_them(view: ConversationView, place: QPoint) -> None:
+    """The mouse would leave them for it, whereupon it closes, and come back, whereupon it opens, without an end."""
+    add_turn(view, "q", "a", Statistics(new_tokens=9, passes=3, seconds=Seconds(decode=3.0, target=2.0, draft=1.0)))
+    figures = view.answers[0].figures
+    view.window().move(view.window().pos() + place - figures.mapToGlobal(QPoint(0, 0)))
+    QTest.keyClick(figures, Qt.Key.Key_Space)
+    assert figures.popup is not None
+    row = QRect(figures.mapToGlobal(QPoint(0, 0)), figures.size())
+    assert not figures.popup.geometry().intersects(row)
+    assert figures.popup.x() >= 0

@@ -73,6 +73,23 @@ def session(dialog: ComparisonDialog, window: MainWindow) -> ComparisonSession:
     return window.comparison.session
 
 
+def test_an_answer_that_is_deleted_is_compared_no_more(
+    dialog: ComparisonDialog, session: ComparisonSession, window: MainWindow, link: FakeLink
+) -> None:
+    window.chat.regenerate()
+    write(link, ("An", " elm"))
+    compared, other = session.sides[0].candidate.message, window.chat.conversation.last_answer
+    assert compared is not None
+    assert other is not None
+    window.chat.show_version(other.id, 0)
+    window.chat.delete(compared.id)
+    assert window.chat.conversation.last_answer == other
+    assert not dialog.isVisible()
+    assert len(session.sides) == 0
+    window.actions_.compare.trigger()
+    assert window.comparison.session.sides[0].candidate.message == other
+
+
 def test_without_an_answer_it_says_so(window: MainWindow) -> None:
     window.actions_.compare.trigger()
     assert [each.message for each in window.notices.notices] == ["There is no answer to compare yet."]

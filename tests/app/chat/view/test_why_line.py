@@ -98,3 +98,15 @@ def test_it_goes_on_where_the_figures_end_and_opens_no_popup(window: MainWindow,
     assert figures.popup is not None
     QApplication.sendEvent(line, QEnterEvent(QPointF(1, 1), QPointF(1, 1), QPointF(1, 1)))
     assert figures.popup is None
+
+
+def test_who_comes_to_it_from_above_opens_no_popup(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    """The mouse comes to the row of figures first."""
+    window.chat.ask("Hello")
+    link.answer(Finished(link.last_question.id, "length", "A larch.", EASY))
+    answer = window.chat_panel.view.answers[-1]
+    figures, line = answer.figures, answer.why
+    qtbot.waitUntil(line.isVisible)
+    place = QPointF(line.geometry().center())
+    QApplication.sendEvent(figures, QEnterEvent(place, place, place))
+    assert figures.popup is None
