@@ -13,6 +13,7 @@ class Kind(StrEnum):
     LOST = "lost"
     TRACEBACK = "traceback"
     OUTSIDE = "outside"
+    SLOW = "slow"
 
 
 GOOD = (Kind.SURVIVED, Kind.TOLD)
@@ -63,6 +64,7 @@ HEADINGS = {
     "lost": "lost",
     "traceback": "tracebacks",
     "outside": "files outside its folder",
+    "slow": "window held for more than 50 ms",
     "minutes": "minutes",
 }
 

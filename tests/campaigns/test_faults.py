@@ -88,5 +88,5 @@ def test_the_table_counts_every_kind() -> None:
     for seed in range(1199):
         tally.add(Outcome(seed, Kind.TOLD, "No."))
     tally.add(Outcome(1199, Kind.LOST, "gone"))
-    assert table([tally.as_row]).splitlines()[-1] == "| chats mutated | 1,200 | 0 | 1,199 | 1 | 0 | 0 | 0.0 |"
+    assert table([tally.as_row]).splitlines()[-1] == "| chats mutated | 1,200 | 0 | 1,199 | 1 | 0 | 0 | 0 | 0.0 |"
     assert [each.seed for each in tally.failures] == [1199]

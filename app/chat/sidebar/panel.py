@@ -197,8 +197,10 @@ class ConversationsPanel(QWidget):
         index = self.model.index_of(conversation)
         if index.isValid():
             self.shown_wanted.emit()
+            is_edited = self.list.state() == self.list.State.EditingState and self.list.currentIndex() == index
             self.list.setCurrentIndex(index)
-            self.list.edit(index)
+            if not is_edited:  # as it is where the keys are pressed twice
+                self.list.edit(index)
 
     def ask_folder(self, conversation: int) -> None:
         """Ask for the folder of a conversation, among those that there are and any other; an empty name is none."""

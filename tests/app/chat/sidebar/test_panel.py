@@ -171,7 +171,9 @@ def test_a_title_in_a_closed_folder_is_written_in_the_list(panel: ConversationsP
     panel.show_closed({"school"})
     panel.begin_rename(6)
     assert panel.list.currentIndex().data() == "Homework"
-    assert panel.list.findChildren(QLineEdit)
+    assert len(panel.list.findChildren(QLineEdit)) == 1
+    panel.begin_rename(6)
+    assert len(panel.list.findChildren(QLineEdit)) == 1
 
 
 def test_a_folder_is_renamed_and_removed(
