@@ -66,20 +66,8 @@ LONG_SECONDS = 0.05  # of a processor, in one turn of the event loop: what a per
 PAUSES_MS = (2, 2, 5, 20, 20, 60, 250)  # never none: turns would have no end
 WORDS = (
     *("say A larch grows *here*.", "drip 30", "hang", "fail", "kill", "exit 3", "long", "say $$x^2$$ and `code`"),
-    *(
-        "larch",
-        "ä \U0001f332 e\u0301 \u202eabc",
-        "0",
-        "-1",
-        "1e9",
-        "/",
-        "w" * 3000,
-        "<b>no</b>",
-        "a\tb",
-        "",
-        "http://[",
-        "\0",
-    ),
+    *("larch", "ä \U0001f332 e\u0301 \u202eabc", "0", "-1", "1e9", "/", "w" * 3000, "<b>no</b>", "a\tb"),
+    *("", "http://[", "\0"),
 )
 KEYS = (
     *(Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_Space, Qt.Key.Key_Down, Qt.Key.Key_Up),
@@ -203,6 +191,9 @@ class Person:
             self._choose_file(top)
         else:
             windows = [each for each in QApplication.topLevelWidgets() if each.isVisible()]
+            if not windows:  # the last one was closed, or Quit was chosen in a menu
+                self._left = 0
+                return
             deeds: tuple[Callable[[QWidget], None], ...] = (self._touch, self._press, self._trigger, self._resize)
             (deed,) = self._random.choices(deeds, (6, 2, 1, 1))
             deed(top or self._random.choice(windows))
