@@ -49,7 +49,7 @@ ROWS = {
     "downloads": Row("downloads dropped", 200, "tests.campaigns.networks", "download_cases"),
     "setups": Row("set-ups of the engine's runtime interrupted", 20, "tests.campaigns.networks", "setup_cases"),
     "memory": Row("engine out of memory", 20, "tests.campaigns.shortage", "memory_cases"),
-    "clicks": Row("a restless person at the window", 100, "tests.campaigns.clicks", "click_cases"),
+    "clicks": Row("a restless person at the window", 40, "tests.campaigns.clicks", "click_cases"),
     "models": Row("model folders mutated", 10_000, "tests.campaigns.models", "model_cases", 12 * GIB),
     "chats": Row("chat imports mutated", 10_000, "tests.campaigns.files", "chat_cases", 4 * GIB),
     "recordings": Row("recordings mutated", 10_000, "tests.campaigns.files", "recording_cases", 4 * GIB),
