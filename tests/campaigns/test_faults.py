@@ -41,6 +41,23 @@ def test_set_ups_that_are_cut_off_are_finished_later(tmp_path: Path) -> None:
     assert bad(setup_cases(tmp_path, range(2))) == []
 
 
+def test_a_restless_person_finds_what_nobody_catches(tmp_path: Path) -> None:
+    """Fewer clicks than in the campaign; how long the window was held is no matter of a test."""
+    program = (
+        "import sys; from pathlib import Path; from tests.campaigns import clicks; clicks.STEPS = 60\n"
+        "if sys.argv[2]: clicks.Person._touch = lambda *_: 1 / 0\n"
+        "for found in clicks.click_cases(Path(sys.argv[1]), range(1)): print(found.kind.value, found.words)"
+    )
+    for planted in ("", "a fault"):
+        command = [sys.executable, "-c", program, str(tmp_path / planted), planted]
+        done = subprocess.run(command, cwd=faults.ROOT, capture_output=True, text=True, check=True)
+        if planted:
+            assert done.stdout.startswith("traceback")
+            assert "ZeroDivisionError" in done.stdout
+        else:
+            assert done.stdout.startswith(("survived", "slow"))
+
+
 def test_a_row_runs_in_its_own_process_and_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
